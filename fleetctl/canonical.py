@@ -1,0 +1,77 @@
+"""Canonical JSON: RFC 8785 restricted to objects, arrays, strings, booleans and integers within ±(2^53-1).
+
+Larger integers and all decimals are strings before they come here (`model.codec` sees to it), so that no reader
+of JSON can round them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import NewType
+
+Json = dict[str, "Json"] | list["Json"] | str | bool | int
+Digest = NewType("Digest", str)
+"""A SHA-256, 64 lower-case hex digits."""
+
+MAX_SAFE_INTEGER = 2**53 - 1
+
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def canonical_json(value: object) -> str:
+    """The canonical text of `value`. Raises TypeError for floats, nulls and foreign types, ValueError for integers beyond ±(2^53-1)."""
+    return _encode(_checked(value))
+
+
+def canonical_bytes(value: object) -> bytes:
+    """UTF-8 of `canonical_json`; raises ValueError for text that is not Unicode (lone surrogates)."""
+    return canonical_json(value).encode("utf-8")
+
+
+def sha256_hex(data: bytes) -> Digest:
+    """SHA-256 as 64 lower-case hex digits."""
+    return Digest(hashlib.sha256(data).hexdigest())
+
+
+def digest_of(value: object) -> Digest:
+    """SHA-256 over the canonical JSON of `value`."""
+    return sha256_hex(canonical_bytes(value))
+
+
+def _checked(value: object) -> object:
+    if type(value) is str or type(value) is bool:
+        return value
+    if type(value) is int:
+        if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+            return value
+        raise ValueError(f"integer {value} is beyond ±(2^53-1); canonical JSON holds it as a string")
+    if isinstance(value, Mapping):
+        return _checked_object(value)
+    if isinstance(value, (list, tuple)):
+        return [_checked(item) for item in value]
+    raise TypeError(f"canonical JSON has no {type(value).__name__}")
+
+
+def _checked_object(value: Mapping[object, object]) -> dict[str, object]:
+    out: dict[str, object] = {}
+    ascii_only = True
+    for key, item in value.items():
+        if type(key) is not str:
+            raise TypeError(f"canonical JSON has no {type(key).__name__} keys")
+        ascii_only = ascii_only and key.isascii()
+        out[key] = _checked(item)
+    if ascii_only:
+        return out
+    # RFC 8785 §3.2.3 sorts by UTF-16 code units; code points differ from that beyond the basic plane.
+    return {_Utf16Key(key): out[key] for key in out}
+
+
+class _Utf16Key(str):
+    """A key that sorts by its UTF-16 code units."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return self.encode("utf-16-be") < other.encode("utf-16-be")
