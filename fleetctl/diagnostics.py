@@ -49,11 +49,11 @@ class Code:
         detail: str,
         *,
         span: Span | None = None,
-        object: str | None = None,
+        subject: str | None = None,
         severity: Severity | None = None,
     ) -> Diagnostic:
-        """One occurrence. `detail` says what is wrong with this input and how to mend it; `object` is `kind/key`."""
-        return Diagnostic(code=self, detail=detail, span=span, object=object, severity=severity or self.severity)
+        """One occurrence. `detail` says what is wrong with this input and how to mend it; `subject` is `kind/key`, printed as `object`."""
+        return Diagnostic(code=self, detail=detail, span=span, subject=subject, severity=severity or self.severity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Diagnostic:
     code: Code
     detail: str
     span: Span | None = None
-    object: str | None = None
+    subject: str | None = None
     severity: Severity = "error"
 
     @property
@@ -80,8 +80,8 @@ class Diagnostic:
         }
         if self.span is not None:
             out |= {"file": self.span.file, "line": self.span.line, "column": self.span.column}
-        if self.object is not None:
-            out["object"] = self.object
+        if self.subject is not None:
+            out["object"] = self.subject
         if self.code.engine_code is not None:
             out["engineCode"] = self.code.engine_code
         return out
