@@ -1,0 +1,205 @@
+"""The seams: what the engine needs from a store, a signer and a witness. Protocols and the rows they carry, no code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from fleetctl.canonical import Digest
+from fleetctl.model.changes import AuthzRow, Event, QuotaRow
+from fleetctl.model.ids import ObjectId
+from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey
+from fleetctl.model.operational import ClaimRow, Node, Reservation
+from fleetctl.model.usage import BookedUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamHead:
+    """Where a ledger stream stands. `stream` is `journal`, `entitlements` or `entitlements:<window>`."""
+
+    stream: str
+    ledger: str
+    length: int
+    head: bytes
+    """Address of the last entry; the genesis sentinel while the stream is empty."""
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReceipt:
+    """A witness receipt as it arrived, with what it says of itself for looking it up."""
+
+    stream: str
+    witness: str
+    length: int
+    head: bytes
+    at_ms: int
+    sealed: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """An event with its place in the sequence."""
+
+    seq: int
+    at_ms: int
+    event: Event
+
+
+class Reader(Protocol):
+    """One consistent reading of a store."""
+
+    def meta(self, name: str) -> str | None: ...
+    def schema_version(self) -> int: ...
+
+    def objects(self) -> Iterable[LiveObject]: ...
+    def object(self, kind: str, id: str) -> LiveObject | None: ...
+    def stored_digests(self) -> Iterable[tuple[ObjectKey, bytes]]:
+        """The digest kept beside each object, as stored (not recomputed)."""
+        ...
+
+    def tombstones(self) -> Iterable[tuple[ObjectKey, int]]: ...
+    def quotas(self) -> Iterable[QuotaRow]: ...
+    def authz(self) -> Iterable[AuthzRow]: ...
+    def fleets(self) -> Iterable[tuple[str, FleetRecord]]: ...
+    def events(self, since: int, limit: int) -> Sequence[StoredEvent]: ...
+
+    def nodes(self) -> Iterable[Node]: ...
+    def reservations(self) -> Iterable[Reservation]: ...
+    def reservation(self, id: str) -> Reservation | None: ...
+    def booked(self) -> Iterable[tuple[tuple[ObjectId, str], BookedUse]]:
+        """Sums over live (pending excluded) reservations by (pool, tenant), under the resource `gpu`."""
+        ...
+
+    def inventory_gpus(self) -> Iterable[tuple[ObjectId, int]]:
+        """GPUs of joined nodes by pool."""
+        ...
+
+    def streams(self) -> Sequence[StreamHead]: ...
+    def stream(self, stream: str) -> StreamHead | None: ...
+    def entries(self, stream: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Sealed entries `start <= seq < stop`, in order."""
+        ...
+
+    def journal_touching(self, kind: str, id: str) -> Sequence[int]:
+        """Journal entries that moved the object, in order."""
+        ...
+
+    def applied_entry(self, plan: str) -> int | None:
+        """The journal entry that applied the plan of this digest."""
+        ...
+
+    def document(self, digest: str) -> bytes | None: ...
+    def documents(self) -> Iterable[tuple[Digest, bytes]]: ...
+    def receipts(self, stream: str | None = None) -> Sequence[StoredReceipt]: ...
+    def checkpoint(self, stream: str) -> bytes | None: ...
+    def claim(self, stream: str, claim: str) -> ClaimRow | None: ...
+    def claims(self, stream: str) -> Iterable[ClaimRow]: ...
+
+
+class Writer(Reader, Protocol):
+    """A write transaction: everything or nothing."""
+
+    def set_meta(self, name: str, value: str) -> None: ...
+    def put_objects(self, objects: Iterable[LiveObject]) -> None:
+        """Insert or replace, with the digest of each."""
+        ...
+
+    def drop_objects(self, keys: Iterable[ObjectKey]) -> None:
+        """Delete and keep the last version as a tombstone."""
+        ...
+
+    def put_quotas(self, rows: Iterable[QuotaRow]) -> None: ...
+    def put_authz(self, rows: Iterable[AuthzRow]) -> None: ...
+    def drop_authz(self, keys: Iterable[tuple[ObjectId, str]]) -> None: ...
+    def put_fleet(self, fleet: str, record: FleetRecord) -> None: ...
+    def add_events(self, events: Iterable[Event], at_ms: int) -> None: ...
+
+    def put_node(self, node: Node) -> None: ...
+    def drop_node(self, id: str) -> None: ...
+    def put_reservation(self, reservation: Reservation) -> None: ...
+
+    def open_stream(self, stream: str, ledger: str, genesis: bytes) -> None: ...
+    def close_stream(self, stream: str) -> None: ...
+    def append(self, stream: str, *, expected_length: int, expected_head: bytes, sealed: bytes, address: bytes) -> None:
+        """Add one sealed entry by compare-and-set on (length, head). Raises `HeadMoved` for the loser."""
+        ...
+
+    def index_journal(self, entry: int, touched: Iterable[ObjectKey], plan: str | None) -> None:
+        """Remember which objects a journal entry moved, and which plan it applied."""
+        ...
+
+    def put_document(self, digest: Digest, content: bytes) -> None: ...
+    def put_receipt(self, receipt: StoredReceipt) -> None: ...
+    def put_checkpoint(self, stream: str, length: int, sealed: bytes) -> None: ...
+    def put_claim(self, row: ClaimRow) -> None: ...
+    def clear_index(self) -> None:
+        """Empty everything that is a fold of the ledgers and documents: objects, tombstones, quotas, authorization
+        rows, fleets, journal index, claims, checkpoints. Entries, documents, receipts, nodes and reservations stay.
+        """
+        ...
+
+
+class HeadMoved(Exception):
+    """A stream's head is not what the appender decided on; `current` is where it stands."""
+
+    def __init__(self, current: StreamHead) -> None:
+        super().__init__(f"{current.stream} is at {current.length}")
+        self.current = current
+
+
+class Store(Protocol):
+    """A database of one engine. Readers never block on a writer."""
+
+    def read(self) -> AbstractContextManager[Reader]: ...
+    def write(self, wait_ms: int) -> AbstractContextManager[Writer]:
+        """The one write transaction: commits at a normal exit of the context, else leaves nothing.
+
+        Raises Busy when another writer holds it for longer than `wait_ms`.
+        """
+        ...
+
+    def backup(self, target: str) -> None:
+        """A consistent copy into a new file."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Signer(Protocol):
+    """A private Ed25519 key with its name."""
+
+    @property
+    def kid(self) -> str: ...
+    @property
+    def public_key(self) -> bytes:
+        """32 bytes."""
+        ...
+
+    def sign(self, message: bytes) -> bytes:
+        """64 bytes."""
+        ...
+
+
+class Witness(Protocol):
+    """Somebody with another key who countersigns heads."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def co_located(self) -> bool:
+        """Whether its private key lies beside the engine's; such a witness never raises a grade."""
+        ...
+
+    def head(self, ledger: str) -> bytes | None:
+        """Its newest receipt for the ledger, sealed; None while it has none. Raises Unreachable."""
+        ...
+
+    def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+        """Show it the entries after `old_length` and get a sealed receipt for the last one.
+
+        Raises Unreachable when it does not answer, NotVerified with the witness's reason when it refuses.
+        """
+        ...
