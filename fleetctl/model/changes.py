@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fleetctl.canonical import Json
 from fleetctl.model.ids import ObjectId
-from fleetctl.model.live import LiveObject, ObjectKey
+from fleetctl.model.live import LiveObject, Tombstone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class Changes:
     """Rows to write for one command, in this order: objects, quotas, authorization rows, events."""
 
     put: tuple[LiveObject, ...] = ()
-    drop: tuple[ObjectKey, ...] = ()
-    """Objects that end to exist; the writer keeps their last version as a tombstone."""
+    drop: tuple[Tombstone, ...] = ()
+    """Objects that end to exist, as what stays of them."""
     quotas: tuple[QuotaRow, ...] = ()
     authz: tuple[AuthzRow, ...] = ()
     authz_removed: tuple[tuple[ObjectId, str], ...] = ()

@@ -100,6 +100,22 @@ class LiveObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """What stays of an object that was removed: its last version, so that two creations are never confused.
+
+    `last_applied_json` is kept only when somebody else than its fleet removed it: that is drift of the whole object.
+    """
+
+    kind: Kind
+    id: ObjectId
+    version: int
+    key: str
+    name: str
+    fleet: str | None = None
+    last_applied_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRecord:
     """The last apply of a fleet: its journal entry, its commit (absent without git) and its origin."""
 
@@ -115,8 +131,7 @@ class Snapshot:
 
     engine: EngineId
     objects: Mapping[ObjectKey, LiveObject] = field(default_factory=dict)
-    tombstones: Mapping[ObjectKey, int] = field(default_factory=dict)
-    """The last version of every object that was removed: versions survive removal."""
+    tombstones: Mapping[ObjectKey, Tombstone] = field(default_factory=dict)
     quotas: Mapping[tuple[ObjectId, str], Mapping[str, int]] = field(default_factory=dict)
     """Quota rows: (pool id, tenant) to resource to maximum."""
     usage: Usage = field(default_factory=Usage)

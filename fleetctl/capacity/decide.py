@@ -1,0 +1,245 @@
+"""`decide`: the only place that knows what the engine allows. The planner and the engine run the same function.
+
+An operation is decided in the same steps whatever its kind: who acts, what is there, what may not change, the
+rules of the kind, and the rows that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fleetctl.canonical import canonical_json
+from fleetctl.capacity import entitlements, market, offers, pools, sites, tenants
+from fleetctl.capacity.refusals import (
+    ACCESS_DENIED,
+    CONFLICT,
+    INVALID_INPUT,
+    INVALID_STATE,
+    KEY_ARCHIVED,
+    NOT_FOUND,
+    refuse,
+    refuse_protected,
+)
+from fleetctl.capacity.rules import Case
+from fleetctl.capacity.working import Working
+from fleetctl.model.bodies import Body
+from fleetctl.model.changes import Changes
+from fleetctl.model.codec import CodecError, decode
+from fleetctl.model.ids import Kind, derive_id
+from fleetctl.model.live import LiveObject, StateParts, split_state
+from fleetctl.model.operation import Operation
+from fleetctl.units import UnixMs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who commands: a tenant, the caller that ids are derived for, and the fleet when a plan acts."""
+
+    tenant: str
+    caller: str
+    fleet: str | None = None
+
+
+class Rules(Protocol):
+    """The rules of one kind. Each returns the rows that follow, beside the object itself, or raises EngineRefused."""
+
+    def check(self, case: Case) -> Changes:
+        """A creation or an update; `case.before` is absent for a creation."""
+        ...
+
+    def remove(self, case: Case, now: UnixMs) -> Changes:
+        """A removal, the object's own row included."""
+        ...
+
+
+_RULES: Mapping[Kind, Rules] = {
+    "tenant": tenants.TenantRules(),
+    "site": sites.SiteRules(),
+    "pool": pools.PoolRules(),
+    "offer": offers.OfferRules(),
+    "entitlement": entitlements.EntitlementRules(),
+    "market-pool": market.MarketPoolRules(),
+    "procurement": market.ProcurementRules(),
+    "order": market.OrderRules(),
+    "transfer": market.TransferRules(),
+    "settings": tenants.SettingsRules(),
+}
+
+
+def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, body: Body | None = None) -> Changes:
+    """What one operation changes, given everything before it. Does not apply it.
+
+    `body` may hand in the decoded body of `operation.after`, to spare decoding it again. Raises EngineRefused in the
+    seed's codes, SafetyRefused for a protected object.
+    """
+    if not working.tenant_exists(actor.tenant):
+        refuse(NOT_FOUND, f"the acting tenant `{actor.tenant}` does not exist; create it first", operation.label)
+    if operation.verb == "create":
+        return _create(working, operation, actor, body)
+    before = _owned(working, operation, actor)
+    if operation.verb == "remove":
+        if before.protect:
+            refuse_protected(operation.label)
+        case = Case(
+            working=working,
+            actor_tenant=actor.tenant,
+            actor_fleet=actor.fleet,
+            label=before.label,
+            before=before,
+            after=before,
+        )
+        return _RULES[operation.kind].remove(case, now)
+    return _change(working, operation, actor, before, body)
+
+
+def _create(working: Working, operation: Operation, actor: Actor, body: Body | None) -> Changes:
+    existing = working.get(operation.kind, operation.id)
+    if existing is not None:
+        _refuse_existing(working, operation, existing)
+    if actor.fleet is not None and working.bound(actor.fleet, operation.kind, operation.key) is not None:
+        refuse(CONFLICT, f"fleet {actor.fleet} already has {operation.label}", operation.label)
+    if operation.id != derive_id(operation.kind, actor.tenant, actor.caller, operation.key) and actor.fleet is not None:
+        refuse(INVALID_INPUT, f"id {operation.id} is not the one that {operation.label} derives to", operation.label)
+    parts = _parts(operation)
+    made = LiveObject(
+        kind=operation.kind,
+        id=operation.id,
+        tenant=actor.tenant,
+        fleet=actor.fleet,
+        key=operation.key,
+        name=parts.name,
+        version=working.tombstone(operation.kind, operation.id) + 1,
+        protect=parts.protect,
+        explicit_only=parts.explicit_only,
+        body_json=parts.body_json,
+        last_applied_json=canonical_json(operation.after) if actor.fleet is not None else None,
+    )
+    return _with_rules(working, operation, actor, None, made, parts, body)
+
+
+def _change(working: Working, operation: Operation, actor: Actor, before: LiveObject, body: Body | None) -> Changes:
+    if before.archived:
+        refuse(
+            INVALID_STATE, f"{before.label} is archived and cannot change; a new key makes a new pool", operation.label
+        )
+    parts = _parts(operation)
+    changed = replace(
+        before,
+        key=operation.key,
+        name=parts.name,
+        version=before.version + 1,
+        protect=parts.protect,
+        explicit_only=parts.explicit_only,
+        body_json=parts.body_json,
+        fleet=None if operation.verb == "release" else actor.fleet or before.fleet,
+        last_applied_json=canonical_json(operation.after) if actor.fleet is not None else before.last_applied_json,
+    )
+    if operation.verb in ("release", "rename"):
+        if changed.body_json != before.body_json:
+            refuse(INVALID_INPUT, f"a {operation.verb} may not change fields of {operation.label}", operation.label)
+        return Changes(put=(changed,))
+    return _with_rules(working, operation, actor, before, changed, parts, body)
+
+
+def _with_rules(
+    working: Working,
+    operation: Operation,
+    actor: Actor,
+    before: LiveObject | None,
+    after: LiveObject,
+    parts: StateParts,
+    body: Body | None,
+) -> Changes:
+    if body is None:
+        try:
+            body = decode(operation.kind, parts.body)
+        except CodecError as error:
+            refuse(INVALID_INPUT, str(error), operation.label)
+    case = Case(
+        working=working,
+        actor_tenant=actor.tenant,
+        actor_fleet=actor.fleet,
+        label=operation.label,
+        before=before,
+        after=after,
+        body=body,
+        was=None if before is None else working.body(before),
+    )
+    if before is not None:
+        _refuse_immutable(case, before, parts)
+    follows = _RULES[operation.kind].check(case)
+    return replace(follows, put=(after, *follows.put))
+
+
+def _refuse_immutable(case: Case, before: LiveObject, parts: StateParts) -> None:
+    if before.body_json == case.after.body_json:
+        return
+    was = before.state()
+    for name in sorted(case.body.IMMUTABLE):
+        if was.get(name) != parts.body.get(name):
+            refuse(CONFLICT, _immutable_detail(before, name, was.get(name), parts.body.get(name)), case.label)
+
+
+def _immutable_detail(before: LiveObject, name: str, was: object, now: object) -> str:
+    change = f"`{name}` of {before.label} is {was if was is not None else 'not set'} and cannot become {now if now is not None else 'unset'}"
+    if before.kind == "pool":
+        return (
+            f"{change}; to have such a pool give it a new idempotencyKey (say `{next_key(before.key)}`): that makes a "
+            "new pool, and this one is archived once it leaves the files (what runs on it runs to its end)"
+        )
+    return f"{change}; a new key makes a new {before.kind}"
+
+
+def _owned(working: Working, operation: Operation, actor: Actor) -> LiveObject:
+    found = working.get(operation.kind, operation.id)
+    if found is None:
+        refuse(NOT_FOUND, f"{operation.label} ({operation.id}) does not exist", operation.label)
+    if actor.fleet is not None and operation.verb != "adopt" and found.fleet != actor.fleet:
+        owner = f"fleet {found.fleet}" if found.fleet else "no fleet"
+        refuse(ACCESS_DENIED, f"{operation.label} belongs to {owner}, not to fleet {actor.fleet}", operation.label)
+    if found.kind not in ("tenant", "settings") and found.tenant != actor.tenant:
+        refuse(NOT_FOUND, f"{operation.label} does not exist for tenant {actor.tenant}", operation.label)
+    return found
+
+
+def _refuse_existing(working: Working, operation: Operation, existing: LiveObject) -> None:
+    if existing.archived:
+        refuse(
+            KEY_ARCHIVED,
+            f"{existing.label} was archived and its key cannot come back; use the next key, `{_free_key(working, existing)}`",
+            operation.label,
+        )
+    refuse(
+        CONFLICT,
+        f"{existing.label} exists already as {existing.id}; to take it over write `adopt: {existing.id}`",
+        operation.label,
+    )
+
+
+def next_key(key: str) -> str:
+    """The key with its generation raised: `pool-fra1` becomes `pool-fra1-2`, `pool-fra1-2` becomes `pool-fra1-3`."""
+    stem, dash, tail = key.rpartition("-")
+    if dash and tail.isdigit() and not tail.startswith("0") and 2 <= int(tail) < 10_000:
+        return f"{stem}-{int(tail) + 1}"
+    return f"{key}-2"
+
+
+def _free_key(working: Working, archived: LiveObject) -> str:
+    taken = {item.key for item in working.objects(archived.kind) if item.tenant == archived.tenant}
+    key = next_key(archived.key)
+    while key in taken:
+        key = next_key(key)
+    return key
+
+
+def _parts(operation: Operation) -> StateParts:
+    if operation.after is None:
+        refuse(
+            INVALID_INPUT, f"{operation.verb} of {operation.label} says nothing of what it shall be", operation.label
+        )
+    try:
+        return split_state(operation.kind, operation.after)
+    except ValueError as error:
+        refuse(INVALID_INPUT, str(error), operation.label)

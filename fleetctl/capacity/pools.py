@@ -1,0 +1,163 @@
+"""Pools: create, update, archive (seed: "Create a pool", "Update and archive")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from fleetctl.canonical import Json
+from fleetctl.capacity.offers import authz_row, lowered_quotas, tenants_holding
+from fleetctl.capacity.policy import validate_policy
+from fleetctl.capacity.refusals import INVALID_INPUT, NOT_FOUND, NOT_OFFERABLE, PROVIDER_ACCOUNT, refuse
+from fleetctl.capacity.rules import Case, tombstone_of
+from fleetctl.capacity.working import Working
+from fleetctl.diagnostics import Diagnostic
+from fleetctl.errors import EngineRefused
+from fleetctl.model.bodies import OfferBody, PoolBody, SiteBody
+from fleetctl.model.changes import Changes, Event, QuotaRow
+from fleetctl.model.codec import wide
+from fleetctl.model.ids import ROOT_TENANT
+from fleetctl.model.live import LiveObject
+from fleetctl.units import UnixMs
+
+
+class PoolRules:
+    """A pool lives on a site of its owner; class, agent and account go together; the policy passes its validators."""
+
+    def check(self, case: Case) -> Changes:
+        body: PoolBody = case.body
+        site = _owned_site(case, body)
+        problem = provider_problem(body, case.label)
+        if problem is not None:
+            raise EngineRefused(problem)
+        if not isinstance(case.was, PoolBody) or case.was.policy != body.policy or case.was.gpu_model != body.gpu_model:
+            _check_policy(case, body, site)
+        if case.before is None:
+            return _created(case, body)
+        _check_single_tenant(case, body)
+        return _updated(case, cast(PoolBody, case.was), body)
+
+    def remove(self, case: Case, now: UnixMs) -> Changes:
+        return archived(case.working, case.after, case.actor_fleet)
+
+
+def provider_problem(body: PoolBody, label: str) -> Diagnostic | None:
+    """The provider rules (readings B20): `provider` needs an account and `agent: none`, other classes have no account."""
+    if body.pool_class != "provider":
+        if body.provider_account_id is None:
+            return None
+        return PROVIDER_ACCOUNT.at(
+            f"{label} is of class {body.pool_class} and takes no providerAccountId; remove it, or use class provider",
+            subject=label,
+        )
+    if body.provider_account_id is None:
+        return PROVIDER_ACCOUNT.at(f"{label} is of class provider and needs its providerAccountId", subject=label)
+    if body.agent != "none":
+        return PROVIDER_ACCOUNT.at(
+            f"{label} is of class provider and is reached through an API only; set `agent: none`", subject=label
+        )
+    return None
+
+
+def archived(working: Working, pool: LiveObject, actor_fleet: str | None) -> Changes:
+    """Retire a pool: offers go, offered tenants' quotas drop to what is in use, the owner's row stays (B13, B14)."""
+    offers = working.referring_to("pool", pool.id, "offer")
+    tenants = sorted(cast(OfferBody, working.body(item)).to for item in offers)
+    quotas = tuple(row for tenant in tenants if tenant != pool.tenant for row in lowered_quotas(working, pool, tenant))
+    after = LiveObject(
+        kind=pool.kind,
+        id=pool.id,
+        tenant=pool.tenant,
+        fleet=pool.fleet,
+        key=pool.key,
+        name=pool.name,
+        version=pool.version + 1,
+        archived=True,
+        body_json=pool.body_json,
+        last_applied_json=pool.last_applied_json,
+    )
+    unoffered = cast(Json, [tenant for tenant in tenants if tenant != pool.tenant])
+    return Changes(
+        put=(after,),
+        drop=tuple(tombstone_of(item, actor_fleet) for item in offers),
+        quotas=quotas,
+        authz_removed=tuple((pool.id, tenant) for tenant in tenants if tenant != pool.tenant),
+        events=(Event(type="pool.archived", object=pool.label, tenant=pool.tenant, data={"unoffered": unoffered}),),
+    )
+
+
+def _owned_site(case: Case, body: PoolBody) -> SiteBody:
+    site = case.working.get("site", body.site)
+    site_body = None if site is None else cast(SiteBody, case.working.body(site))
+    if site_body is None or site_body.tenant != case.actor_tenant:
+        refuse(NOT_FOUND, f"site {body.site} does not exist for tenant `{case.actor_tenant}`", case.label)
+    return site_body
+
+
+def _check_policy(case: Case, body: PoolBody, site: SiteBody) -> None:
+    settings = case.working.snapshot.settings()
+    problems = validate_policy(
+        body.policy,
+        pool_class=body.pool_class,
+        sharing=body.sharing,
+        gpu_model=body.gpu_model,
+        site_kind=site.kind,
+        platform_owned=case.after.tenant == ROOT_TENANT,
+        attestors=frozenset(settings.attestors),
+        billing_configured=case.working.snapshot.billing_configured,
+    )
+    errors = [item for item in problems if item.severity == "error"]
+    if errors:
+        raise EngineRefused(item.code.at(f"policy: {item.detail}", subject=case.label) for item in errors)
+
+
+def _check_single_tenant(case: Case, body: PoolBody) -> None:
+    """Turning singleTenant on counts offers and tenants that still use the pool (readings B10, B11)."""
+    if body.policy.get("singleTenant") is not True or cast(PoolBody, case.was).policy.get("singleTenant") is True:
+        return
+    holders = tenants_holding(case.working, case.after)
+    offers = case.working.referring_to("pool", case.after.id, "offer")
+    wide_open = [item for item in offers if cast(OfferBody, case.working.body(item)).include_descendants]
+    if len(holders) > 1 or wide_open:
+        why = f"tenants {', '.join(sorted(holders))} hold it" if len(holders) > 1 else "an offer includes descendants"
+        refuse(NOT_OFFERABLE, f"{case.label} cannot become singleTenant while {why}; withdraw those offers", case.label)
+
+
+def _created(case: Case, body: PoolBody) -> Changes:
+    pool = case.after
+    return Changes(
+        quotas=_owner_rows(case.working, pool, body),
+        authz=(authz_row(case.working, pool, body, pool.tenant),),
+        events=(Event(type="pool.created", object=pool.label, tenant=pool.tenant),),
+    )
+
+
+def _updated(case: Case, was: PoolBody, body: PoolBody) -> Changes:
+    pool = case.after
+    rows = _owner_rows(case.working, pool, body)
+    tenants = [pool.tenant, *_offered(case.working, pool)]
+    events = [Event(type="pool.updated", object=pool.label, tenant=pool.tenant)]
+    if rows:
+        quota: Json = {row.resource: wide(row.maximum) for row in rows}
+        events.append(Event(type="quota.updated", object=pool.label, tenant=pool.tenant, data={"quota": quota}))
+    return Changes(
+        quotas=rows,
+        authz=tuple(authz_row(case.working, pool, body, tenant) for tenant in dict.fromkeys(tenants)),
+        events=tuple(events),
+    )
+
+
+def _offered(working: Working, pool: LiveObject) -> Iterable[str]:
+    return sorted(cast(OfferBody, working.body(item)).to for item in working.referring_to("pool", pool.id, "offer"))
+
+
+def _owner_rows(working: Working, pool: LiveObject, body: PoolBody) -> tuple[QuotaRow, ...]:
+    have = working.quota(pool.id, pool.tenant)
+    for resource in body.owner_quota:
+        if not resource:
+            refuse(INVALID_INPUT, f"{pool.label} has an owner quota for a resource without a name", pool.label)
+    return tuple(
+        QuotaRow(pool=pool.id, tenant=pool.tenant, resource=resource, maximum=maximum)
+        for resource, maximum in sorted(body.owner_quota.items())
+        if have.get(resource) != maximum
+    )
