@@ -1,0 +1,63 @@
+"""The pool policy: what may be written (`validate_policy`) and what it comes to (`effective`, `rows`).
+
+Reading order: `problems` (what is reported), `shape` (values of the right kind), then the rules by subject: `admission`,
+`sharing`, `host`, `kubernetes`, the lints of `effect`, and the pool's own words in `pool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from fleetctl.canonical import Json
+from fleetctl.capacity.policy import admission, effect, host, kubernetes, shape
+from fleetctl.capacity.policy import sharing as sharing_rules
+from fleetctl.capacity.policy.pool import AGENTS, CLASSES, SHARING_MODES, pool_words
+from fleetctl.capacity.policy.problems import PolicyProblem, PoolContext, path_text, refuse_errors
+from fleetctl.capacity.policy.shape import of_misfits
+
+__all__ = [
+    "AGENTS",
+    "CLASSES",
+    "SHARING_MODES",
+    "PolicyProblem",
+    "of_misfits",
+    "path_text",
+    "pool_words",
+    "refuse_errors",
+    "validate_policy",
+]
+
+_RULES = (admission.check, sharing_rules.check, host.check, kubernetes.check, effect.check)
+
+
+def validate_policy(
+    policy: Mapping[str, Json],
+    *,
+    pool_class: str,
+    sharing: str,
+    gpu_model: str,
+    site_kind: str | None,
+    platform_owned: bool,
+    attestors: Collection[str] | None,
+    billing_configured: bool | None,
+    products: Sequence[str] = (),
+) -> list[PolicyProblem]:
+    """Every problem of a policy in canonical form, errors and lints, in the order of the rules (better-compute 4B, 4D).
+
+    `site_kind`, `attestors` and `billing_configured` are None where they are not known; rules that need them then pass.
+    `attestors` are the ids that the engine runs besides `join-token`; `products` the NVML names in the pool's inventory.
+    """
+    pool = PoolContext(
+        pool_class=pool_class,
+        sharing=sharing,
+        gpu_model=gpu_model,
+        site_kind=site_kind,
+        platform_owned=platform_owned,
+        attestors=attestors,
+        billing_configured=billing_configured,
+        products=tuple(products),
+    )
+    known, problems = shape.check(policy)
+    for check in _RULES:
+        problems.extend(check(known, pool))
+    return problems
