@@ -1,0 +1,17 @@
+"""The sealed ledger: deterministic CBOR, one exact COSE_Sign1 envelope, a hash chain, a witness, and their verification.
+
+It knows bytes, not fleets, and does no I/O (`keyfiles` apart). Where to look:
+
+- `identifiers`  names and ledger ids; `ledger_id("root-steward", "entitlements")`
+- `keys`         `Signer`, `SeedSigner`, `public_key`; `keyfiles` for PEM and COSE_Key
+- `entries`      `Admitted`, `Released`, and the journal's `Applied`, `Called`, `Rotated`, `Reported`, `Migrated`, `Recovered`
+- `chain`        `empty(ledger)`, `seal(event, head, signer)`
+- `verify`       `verify(data, ledger=…, key=…)` raises; `examine(…)` answers the full report
+- `usage`        the fold of entitlement entries into usage, open claims and evidence
+- `checkpoint`   the sealed cache of that fold, and resuming from it
+- `witness`      receipts, their verdicts, and `advance`, the whole decision of `POST /v1/witness`
+- `audit`        streams, receipts and bounds into the one report that `fleetctl ledger verify` prints
+- `crosscheck`   pycose's second opinion
+
+`cbor`, `cose`, `fields` and `frames` are the encoding beneath. `schemas/ledger.cddl` is the same format for other readers.
+"""
