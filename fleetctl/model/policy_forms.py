@@ -44,7 +44,7 @@ def scalar_from_text(known: Field, text: str, *, plain: bool) -> Json:
 def from_json(policy: Mapping[str, object]) -> tuple[dict[str, Json], list[Misfit]]:
     """The canonical form of a policy in file form, read from JSON, and what did not fit (left out of the result).
 
-    Numbers that are not integers come as `{"$decimal": "1.5"}`; nulls are absent.
+    Numbers that are not integers come as `{"$decimal": "1.5"}`, integers beyond ±(2^53-1) as text too; nulls are absent.
     """
     misfits: list[Misfit] = []
     out = _object_from_json(POLICY, policy, (), misfits)
@@ -146,6 +146,8 @@ def _scalar_from_json(kind: Kind, value: object) -> Json:
             return parse_decimal(text)
     if kind is Kind.COUNT and type(value) is int:
         return portable(parse_count(str(value)))
+    if kind is Kind.COUNT and isinstance(value, str) and integer_of(value) is not None:
+        return value
     example = {Kind.DURATION: ", such as 6h", Kind.BOOLEAN: ": true or false", Kind.DECIMAL: ", such as 1.5"}
     raise UnitError(f"{_kind_of(value)} stands where a {kind.value} is needed{example.get(kind, '')}")
 
@@ -192,13 +194,10 @@ def _shown(known: Field, value: Json) -> Json:
         return [_shown(known.item, item) for item in value]
     if known.kind is Kind.DECIMAL and is_canonical_decimal(value):
         assert isinstance(value, str)
-        return {"$decimal": value} if "." in value else portable(int(value))
-    number = integer_of(value)
-    if known.kind is Kind.COUNT and number is not None:
-        return value
-    if known.kind is Kind.DURATION and number is not None:
-        return format_duration(number)
-    return value
+        number = None if "." in value else int(value)
+        return {"$decimal": value} if number is None or abs(number) > MAX_SAFE_INTEGER else number
+    duration = integer_of(value) if known.kind is Kind.DURATION else None
+    return value if duration is None else format_duration(duration)
 
 
 def _shown_fields(known: Field, value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:

@@ -5,7 +5,7 @@ The rules of the other modules read only what passes here, so none of them meets
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from fleetctl.canonical import Json
 from fleetctl.capacity.policy.problems import PolicyProblem, path_text, problem, rule, shown
@@ -42,7 +42,7 @@ def check(policy: Mapping[str, Json]) -> tuple[dict[str, Json], list[PolicyProbl
     return _object(POLICY, policy, (), problems), problems
 
 
-def of_misfits(misfits: list[Misfit]) -> list[PolicyProblem]:
+def of_misfits(misfits: Iterable[Misfit]) -> list[PolicyProblem]:
     """What did not convert to canonical form, as problems of this validator."""
     return [problem(VALUE, misfit.path, misfit.detail) for misfit in misfits]
 
