@@ -1,0 +1,126 @@
+"""Three-way comparison of one object: what git says, what is live, what was last applied.
+
+Objects are compared field by field; inside a mapping each entry is a field of its own, written with dots
+(`policy.telemetry.intervalSeconds`). Lists are compared whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fleetctl.canonical import Json
+
+Cause = Literal["change", "drift", "both"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldDifference:
+    """One field in which the declared object and the live one differ. Absent values are None.
+
+    `cause`: `change` (git moved), `drift` (the live side moved since the last apply), `both`.
+    """
+
+    field: str
+    cause: Cause
+    declared: Json | None
+    live: Json | None
+    last_applied: Json | None
+
+
+def differences(
+    declared: Mapping[str, Any], live: Mapping[str, Any], last_applied: Mapping[str, Any] | None
+) -> list[FieldDifference]:
+    """The fields in which `declared` and `live` differ, by field name. An object never applied only changes."""
+    last = live if last_applied is None else last_applied
+    return [
+        FieldDifference(
+            field=path,
+            cause=_cause(want, have, at_path(last, path)),
+            declared=want,
+            live=have,
+            last_applied=at_path(last_applied, path),
+        )
+        for path, want, have in sorted(changed_paths(declared, live), key=lambda item: item[0])
+    ]
+
+
+def changed_paths(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """(dotted path, value in one, value in other) of every entry that differs, descending into mappings."""
+    for name in one.keys() | other.keys():
+        a: Any = one.get(name)
+        b: Any = other.get(name)
+        if same(a, b):
+            continue
+        if _descend(a) and _descend(b):
+            for path, inner_a, inner_b in changed_paths(a, b):
+                yield f"{_escaped(name)}.{path}", inner_a, inner_b
+        else:
+            yield _escaped(name), a, b
+
+
+def at_path(value: Mapping[str, Any] | None, path: str) -> Any:
+    """The entry at a dotted path, or None where there is nothing."""
+    current: Any = value
+    for name in split_path(path):
+        if not isinstance(current, Mapping):
+            return None
+        current = current.get(name)
+    return current
+
+
+def with_path(value: Mapping[str, Any], path: str, entry: Any) -> dict[str, Any]:
+    """A copy with the entry at a dotted path set, or removed where `entry` is None."""
+    name, *rest = split_path(path)
+    out = dict(value)
+    if not rest:
+        if entry is None:
+            out.pop(name, None)
+        else:
+            out[name] = entry
+        return out
+    inner = out.get(name)
+    out[name] = with_path(inner if isinstance(inner, Mapping) else {}, ".".join(map(_escaped, rest)), entry)
+    return out
+
+
+def split_path(path: str) -> list[str]:
+    """The names of a dotted path; a dot inside a name is written `\\.`."""
+    names, current, escaped = [], "", False
+    for letter in path:
+        if escaped:
+            current, escaped = current + letter, False
+        elif letter == "\\":
+            escaped = True
+        elif letter == ".":
+            names.append(current)
+            current = ""
+        else:
+            current += letter
+    return [*names, current]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality of canonical JSON values: `true` is not 1."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+def _descend(value: Any) -> bool:
+    return isinstance(value, Mapping) and "$decimal" not in value
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace(".", "\\.")
+
+
+def _cause(declared: Any, live: Any, last: Any) -> Cause:
+    if same(live, last):
+        return "change"
+    return "drift" if same(declared, last) else "both"

@@ -1,0 +1,112 @@
+"""The context of a plan: what its readers saw. It has a digest of its own and never decides anything but accepted figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from fleetctl.canonical import Digest, Json
+from fleetctl.model.declared import Fleet
+from fleetctl.model.ids import object_name
+from fleetctl.model.live import Snapshot
+from fleetctl.plan.impact import impact, oversubscription
+from fleetctl.plan.planner import Plan
+from fleetctl.units import UnixMs, format_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is known of the moment and place of planning. `commit` carries `+dirty` when files were uncommitted."""
+
+    at: UnixMs
+    host: str
+    tool: str
+    journal_length: int
+    journal_head: bytes
+    commit: str | None = None
+
+
+def plan_context(plan: Plan, fleet: Fleet, snapshot: Snapshot, around: Surroundings) -> dict[str, Json]:
+    """The context as JSON."""
+    config: Digest = fleet.digest()
+    context: dict[str, Any] = {
+        "config": config,
+        "tool": around.tool,
+        "time": format_ms(around.at),
+        "host": around.host,
+        "journal": {"length": around.journal_length, "head": around.journal_head.hex()},
+        "dangers": [item.to_json() for item in plan.dangers],
+        "impact": [row.to_json() for row in impact(plan.operations, snapshot)],
+        "oversubscription": [row.to_json() for row in oversubscription(plan.operations, snapshot)],
+        "fields": {label: [_field_json(entry) for entry in fields] for label, fields in plan.fields.items()},
+        "ignored": [
+            _present(
+                {
+                    "object": item.entry.object,
+                    "field": item.entry.field,
+                    "owner": item.entry.owner,
+                    "reason": item.entry.reason,
+                    "until": item.entry.until,
+                    "declared": item.declared,
+                    "live": item.live,
+                }
+            )
+            for item in plan.ignored
+        ],
+        "warnings": [item.to_json() for item in plan.warnings],
+        "names": _names(plan, snapshot),
+        "spans": _spans(plan, fleet),
+        "owned": plan.owned,
+        "unowned": plan.unowned,
+    }
+    if around.commit is not None:
+        context["commit"] = around.commit
+    return cast("dict[str, Json]", context)
+
+
+def _field_json(entry: Any) -> dict[str, Any]:
+    return _present(
+        {
+            "field": entry.field,
+            "cause": entry.cause,
+            "declared": entry.declared,
+            "live": entry.live,
+            "lastApplied": entry.last_applied,
+        }
+    )
+
+
+def _names(plan: Plan, snapshot: Snapshot) -> dict[str, str]:
+    """Ids that operations name, with what people call them."""
+    made = {item.id: item.label for item in plan.operations}
+    named: dict[str, str] = {}
+    for item in plan.operations:
+        for state in (item.before, item.after):
+            for value in (state or {}).values():
+                if type(value) is str and "_" in value:
+                    label = made.get(value) or _live_label(snapshot, value)  # type: ignore[call-overload]  # ids are strings
+                    if label is not None:
+                        named[value] = label
+    return named
+
+
+def _live_label(snapshot: Snapshot, id: str) -> str | None:
+    for kind in ("site", "pool", "entitlement", "market-pool"):
+        found = snapshot.objects.get((kind, id))  # type: ignore[call-overload]  # ids are strings
+        if found is not None:
+            return str(found.label)
+    return None
+
+
+def _spans(plan: Plan, fleet: Fleet) -> dict[str, str]:
+    touched = {item.label for item in plan.operations}
+    return {
+        item.label: str(item.span)
+        for item in fleet.objects
+        if item.span is not None and object_name(item.kind, item.key) in touched
+    }
+
+
+def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

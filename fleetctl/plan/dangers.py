@@ -1,0 +1,347 @@
+"""What in a plan deserves a second look. Computed by the planner for readers and again under the write lock for real.
+
+Each danger has an id `kind:object` and figures: integers that say how bad it is. An acceptance holds up to the
+figures that were planned; a danger that got worse is not the one that was accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from fleetctl.model.bodies import OfferBody
+from fleetctl.model.codec import unwide, wide
+from fleetctl.model.declared import Acceptance
+from fleetctl.model.ids import ObjectId, object_name
+from fleetctl.model.live import FleetRecord, LiveObject, Snapshot
+from fleetctl.model.operation import Operation
+from fleetctl.units import end_of_date_ms, format_energy
+
+DangerKind = Literal[
+    "remove", "withdraws", "shrink-below-use", "unprotect", "share", "terminate", "reset-usage", "revert", "origin"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Danger:
+    """One danger. `figures` are compared one by one with those that were accepted; `subject` is `kind/key`; `detail` is for people."""
+
+    kind: DangerKind
+    subject: str
+    detail: str
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """`kind:object`, what an acceptance names."""
+        return f"{self.kind}:{self.subject}"
+
+    def to_json(self) -> dict[str, object]:
+        figures = {name: wide(value) for name, value in sorted(self.figures.items())}
+        return {"id": self.id, "kind": self.kind, "object": self.subject, "detail": self.detail, "figures": figures}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where this fleet's files come from and how they relate to its last apply; absent parts are unknown.
+
+    `last_commit` is the commit last applied (with `+dirty` when files were uncommitted), `ancestor` whether it is an
+    ancestor of the files' commit, `origin` (root commit hash, path in the repository).
+    """
+
+    last_commit: str | None = None
+    ancestor: bool | None = None
+    origin: tuple[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The parts that a plan's body holds."""
+        out: dict[str, Any] = {}
+        if self.last_commit is not None:
+            out["lastApplied"] = {"commit": self.last_commit}
+            if self.ancestor is not None:
+                out["lastApplied"]["ancestor"] = self.ancestor
+        if self.origin is not None:
+            out["origin"] = {"root": self.origin[0], "path": self.origin[1]}
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    operations: Sequence[Operation]
+    fleet: str
+    snapshot: Snapshot
+    provenance: Provenance
+
+    def removed(self, kind: str) -> Iterator[tuple[Operation, LiveObject]]:
+        for item in self.operations:
+            if item.verb == "remove" and item.kind == kind:
+                live = self.snapshot.objects.get((item.kind, item.id))
+                if live is not None:
+                    yield item, live
+
+
+def find_dangers(
+    operations: Sequence[Operation], fleet: str, snapshot: Snapshot, provenance: Provenance
+) -> tuple[Danger, ...]:
+    """All dangers of a list of operations over the snapshot they start from, by id."""
+    view = _View(operations=operations, fleet=fleet, snapshot=snapshot, provenance=provenance)
+    found = [danger for rule in _RULES for danger in rule(view)]
+    return tuple(sorted(found, key=lambda item: item.id))
+
+
+def unaccepted(
+    dangers: Iterable[Danger], acceptances: Iterable[Acceptance], planned: Mapping[str, Mapping[str, int]], now_ms: int
+) -> list[tuple[Danger, str]]:
+    """The dangers that nobody accepted as they now are, each with why.
+
+    `planned` maps danger ids to the figures that the plan showed; a danger that was not planned has none.
+    """
+    valid: dict[str, bool] = {}
+    for item in acceptances:
+        current = item.until is None or now_ms < end_of_date_ms(item.until)
+        valid[item.danger] = valid.get(item.danger, False) or current
+    out = []
+    for danger in dangers:
+        if danger.id not in valid:
+            out.append((danger, "nobody accepted it"))
+        elif not valid[danger.id]:
+            out.append((danger, "its acceptance is past its `until`"))
+        elif danger.id not in planned:
+            out.append((danger, "it arose after the plan was made"))
+        elif worse := _worse(danger.figures, planned[danger.id]):
+            out.append((danger, f"it is worse than what was accepted ({worse})"))
+    return out
+
+
+def figures_from_json(data: Mapping[str, Any]) -> dict[str, int]:
+    """The figures of a danger as a plan's context holds them. Raises ValueError."""
+    return {name: unwide(value) for name, value in data.items()}
+
+
+def _worse(now: Mapping[str, int], planned: Mapping[str, int]) -> str:
+    grown = [f"{name} {planned.get(name, 0)} → {value}" for name, value in now.items() if value > planned.get(name, 0)]
+    return ", ".join(sorted(grown))
+
+
+def _remove(view: _View) -> Iterator[Danger]:
+    for item, live in view.removed("pool"):
+        use = view.snapshot.usage.in_pool(live.id)
+        if use.reservations:
+            yield Danger(
+                kind="remove",
+                subject=item.label,
+                figures={"reservations": use.reservations, **use.resources},
+                detail=f"archives a pool with {_held(use.reservations, use.resources)}; they run to their end, nothing new starts",
+            )
+    gone = {live.id for _, live in view.removed("pool")}
+    for item, live in view.removed("offer"):
+        body = cast(OfferBody, live.body())
+        use = view.snapshot.usage.by_tenant(body.pool, body.to)
+        if use.reservations and body.pool not in gone:
+            yield Danger(
+                kind="remove",
+                subject=item.label,
+                figures={"reservations": use.reservations, **use.resources},
+                detail=f"withdraws a pool from {body.to}, who has {_held(use.reservations, use.resources)} in it; "
+                "they run to their end, nothing new starts",
+            )
+
+
+def _withdraws(view: _View) -> Iterator[Danger]:
+    pools = {live.id: item for item, live in view.removed("pool")}
+    if not pools:
+        return
+    lost: dict[ObjectId, list[LiveObject]] = {}
+    for live in view.snapshot.objects.values():
+        if live.kind == "offer" and live.fleet not in (None, view.fleet):
+            pool = ObjectId(cast(OfferBody, live.body()).pool)
+            if pool in pools:
+                lost.setdefault(pool, []).append(live)
+    for pool, offers in lost.items():
+        fleets = ", ".join(sorted({str(offer.fleet) for offer in offers}))
+        yield Danger(
+            kind="withdraws",
+            subject=pools[pool].label,
+            figures={"offers": len(offers)},
+            detail=f"takes {len(offers)} offer(s) from fleet {fleets}: {', '.join(sorted(o.label for o in offers)[:5])}",
+        )
+
+
+def _shrink(view: _View) -> Iterator[Danger]:
+    usage = view.snapshot.usage
+    for item in view.operations:
+        if item.verb not in ("update", "adopt") or item.before is None or item.after is None:
+            continue
+        if item.kind == "offer":
+            used = usage.by_tenant(str(item.after["pool"]), str(item.after["to"])).resources
+            yield from _quota_shrink(item, "quota", used)
+        elif item.kind == "pool":
+            live = view.snapshot.objects.get((item.kind, item.id))
+            used = usage.by_tenant(item.id, live.tenant if live else "").resources
+            yield from _quota_shrink(item, "ownerQuota", used)
+        elif item.kind == "entitlement":
+            yield from _entitlement_shrink(item, view.snapshot)
+
+
+def _quota_shrink(item: Operation, name: str, used: Mapping[str, int]) -> Iterator[Danger]:
+    was, now = _counts(item.before, name), _counts(item.after, name)
+    short = {
+        resource: amount - now.get(resource, 0)
+        for resource, amount in used.items()
+        if now.get(resource, 0) < amount and now.get(resource, 0) < was.get(resource, 0)
+    }
+    if short:
+        parts = (
+            f"{resource} {was.get(resource, 0)} → {now.get(resource, 0)} with {used[resource]} in use"
+            for resource in sorted(short)
+        )
+        yield Danger(
+            kind="shrink-below-use",
+            subject=item.label,
+            figures=short,
+            detail=f"{', '.join(parts)}; what runs keeps running, nothing new fits until use falls",
+        )
+
+
+def _entitlement_shrink(item: Operation, snapshot: Snapshot) -> Iterator[Danger]:
+    use = snapshot.usage.of_entitlement(item.id)
+    figures, parts = {}, []
+    for group, name, used, show in (
+        ("guarantee", "energyUj", use.total_uj, format_energy),
+        ("guarantee", "devices", use.devices, str),
+        ("limit", "energyUj", use.total_uj, format_energy),
+    ):
+        was, now = _figure(item.before, group, name), _figure(item.after, group, name)
+        if now is not None and now < used and (was is None or now < was):
+            figures[f"{group}.{name}"] = used - now
+            shown = "no limit" if was is None else show(was)
+            parts.append(f"{group} {shown} → {show(now)} with {show(used)} in use")
+    if figures:
+        yield Danger(
+            kind="shrink-below-use",
+            subject=item.label,
+            figures=figures,
+            detail=f"{', '.join(parts)}; open claims stay, new ones queue until use falls",
+        )
+
+
+def _unprotect(view: _View) -> Iterator[Danger]:
+    for item in view.operations:
+        if item.before is not None and item.after is not None:
+            if item.before.get("protect") is True and item.after.get("protect") is not True:
+                yield Danger(
+                    kind="unprotect", subject=item.label, detail="takes protection off: a later plan may remove it"
+                )
+
+
+def _share(view: _View) -> Iterator[Danger]:
+    owned = [live for live in view.snapshot.objects.values() if live.fleet == view.fleet and not live.archived]
+    pools = {live.id for _, live in view.removed("pool")}
+    removed = [item for item in view.operations if item.verb == "remove" and not _under(item, pools, view.snapshot)]
+    inventory = view.snapshot.usage.inventory_gpus
+    gpus = sum(inventory.get(live.id, 0) for live in owned if live.kind == "pool")
+    lost = sum(inventory.get(pool, 0) for pool in pools)
+    percent = view.snapshot.settings().share_threshold_percent
+    if len(removed) * 100 > len(owned) * percent or lost * 100 > gpus * percent:
+        yield Danger(
+            kind="share",
+            subject=object_name("fleet", view.fleet),
+            figures={"objects": len(removed), "gpus": lost},
+            detail=f"removes {len(removed)} of the fleet's {len(owned)} objects and {lost} of its {gpus} GPUs in "
+            f"inventory: more than {percent} %",
+        )
+
+
+def _under(item: Operation, pools: set[ObjectId], snapshot: Snapshot) -> bool:
+    live = snapshot.objects.get((item.kind, item.id)) if item.kind == "offer" else None
+    return live is not None and cast(OfferBody, live.body()).pool in pools
+
+
+def _reset_usage(view: _View) -> Iterator[Danger]:
+    created = [item for item in view.operations if item.verb == "create" and item.kind == "entitlement"]
+    if not created:
+        return
+    for gone, live in view.removed("entitlement"):
+        use = view.snapshot.usage.of_entitlement(live.id)
+        if not use.total_uj or gone.before is None:
+            continue
+        for item in created:
+            after = item.after or {}
+            same_place = after.get("parent") == gone.before.get("parent") and after.get("tenant") == gone.before.get(
+                "tenant"
+            )
+            if after.get("name") == gone.before.get("name") or same_place:
+                yield Danger(
+                    kind="reset-usage",
+                    subject=item.label,
+                    figures={"spentUj": use.spent_uj},
+                    detail=f"takes the place of {gone.label}, whose {format_energy(use.spent_uj)} spent would not count any more",
+                )
+                break
+
+
+def _revert(view: _View) -> Iterator[Danger]:
+    record = view.snapshot.fleets.get(view.fleet)
+    if record is None or record.commit is None:
+        return
+    dirty = record.commit.endswith("+dirty")
+    if not dirty and view.provenance.ancestor is not False:
+        return
+    touched = [
+        item.label
+        for item in view.operations
+        if item.verb != "create" and _was_applied(view.snapshot.objects.get((item.kind, item.id)))
+    ]
+    if touched:
+        why = "uncommitted files" if dirty else "a commit that is not an ancestor of this one"
+        yield Danger(
+            kind="revert",
+            subject=object_name("fleet", view.fleet),
+            figures={"objects": len(touched)},
+            detail=f"what is live was applied from {why} ({record.commit[:12]}); this plan would undo parts of it on "
+            f"{', '.join(touched[:5])}",
+        )
+
+
+def _was_applied(live: LiveObject | None) -> bool:
+    return live is not None and live.last_applied_json is not None
+
+
+def _origin(view: _View) -> Iterator[Danger]:
+    record: FleetRecord | None = view.snapshot.fleets.get(view.fleet)
+    here = view.provenance.origin
+    if record is None or record.origin is None or here is None or record.origin == here or not view.operations:
+        return
+    yield Danger(
+        kind="origin",
+        subject=object_name("fleet", view.fleet),
+        detail=f"the fleet was last applied from {record.origin[1]} of repository {record.origin[0][:12]}, "
+        f"this plan comes from {here[1]} of {here[0][:12]}",
+    )
+
+
+_RULES: Sequence[Callable[[_View], Iterator[Danger]]] = (
+    _remove,
+    _withdraws,
+    _shrink,
+    _unprotect,
+    _share,
+    _reset_usage,
+    _revert,
+    _origin,
+)
+
+
+def _held(reservations: int, resources: Mapping[str, int]) -> str:
+    held = ", ".join(f"{amount} {resource}" for resource, amount in sorted(resources.items()))
+    return f"{reservations} live reservation(s) holding {held}"
+
+
+def _counts(state: Mapping[str, Any] | None, name: str) -> dict[str, int]:
+    return {resource: unwide(value) for resource, value in ((state or {}).get(name) or {}).items()}
+
+
+def _figure(state: Mapping[str, Any] | None, group: str, name: str) -> int | None:
+    holder = (state or {}).get(group) or {}
+    return unwide(holder[name]) if name in holder else None

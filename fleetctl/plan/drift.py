@@ -1,0 +1,138 @@
+"""Drift: what moved on the live side since the last apply, as opposed to what git moved (that is `pending`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetctl.model.declared import Fleet, IgnoredDrift
+from fleetctl.model.ids import Kind, ObjectId, object_name
+from fleetctl.model.live import LiveObject, Snapshot
+from fleetctl.plan.compare import at_path, changed_paths
+from fleetctl.plan.planner import Plan
+from fleetctl.units import UnixMs, end_of_date_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftItem:
+    """One field (absent: the whole object) that differs from what was last applied. Absent values are None."""
+
+    kind: Kind
+    id: ObjectId
+    key: str
+    name: str
+    field: str | None
+    declared: Any = None
+    last_applied: Any = None
+    live: Any = None
+
+    @property
+    def label(self) -> str:
+        return object_name(self.kind, self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """What drifted, what was ignored, and the operations' labels that wait in git."""
+
+    items: tuple[DriftItem, ...]
+    ignored: tuple[tuple[DriftItem, IgnoredDrift], ...]
+    pending: tuple[tuple[str, str], ...]
+    """(verb, `kind/key`) of what git declares and nobody applied yet."""
+
+
+def find_drift(fleet: Fleet, snapshot: Snapshot, plan: Plan, now: UnixMs) -> Drift:
+    """Compare what this fleet last applied with what is live. `plan` is the fleet's plan over the same snapshot."""
+    declared = _declared_states(plan)
+    found: list[DriftItem] = []
+    for live in snapshot.objects.values():
+        last = live.last_applied() if live.fleet == fleet.name else None
+        if last is not None:
+            found += _of_object(live, last, declared)
+    for stone in snapshot.tombstones.values():
+        if stone.fleet == fleet.name and stone.last_applied_json and (stone.kind, stone.id) not in snapshot.objects:
+            found.append(
+                DriftItem(
+                    kind=stone.kind,
+                    id=stone.id,
+                    key=stone.key,
+                    name=stone.name,
+                    field=None,
+                    declared=declared.get((stone.kind, stone.id)),
+                    last_applied=json.loads(stone.last_applied_json),
+                )
+            )
+    items, ignored = _split(sorted(found, key=_by_place), fleet.ignore_drift, now)
+    return Drift(items=items, ignored=ignored, pending=_pending(plan, {item.label for item in found}))
+
+
+def _of_object(
+    live: LiveObject, last: Mapping[str, Any], declared: Mapping[tuple[str, str], Mapping[str, Any] | None]
+) -> list[DriftItem]:
+    if live.archived:
+        return [_item(live, None, declared.get((live.kind, live.id)), dict(last), None)]
+    key = (live.kind, live.id)
+    want = declared[key] if key in declared else live.state()
+    return [_item(live, path, at_path(want, path), was, have) for path, was, have in sorted_paths(last, live.state())]
+
+
+def sorted_paths(last: Mapping[str, Any], live: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """(path, last applied, live) of every field that moved, by path."""
+    return sorted(changed_paths(last, live), key=lambda entry: entry[0])
+
+
+def _item(live: LiveObject, field: str | None, declared: Any, last: Any, now: Any) -> DriftItem:
+    return DriftItem(
+        kind=live.kind,
+        id=live.id,
+        key=live.key,
+        name=live.name,
+        field=field,
+        declared=declared,
+        last_applied=last,
+        live=now,
+    )
+
+
+def _declared_states(plan: Plan) -> dict[tuple[str, str], Mapping[str, Any] | None]:
+    """What git says of each object that the plan would touch; an object without operation is declared as it is live."""
+    return {(item.kind, item.id): item.after for item in plan.operations}
+
+
+def _split(
+    items: Sequence[DriftItem], entries: Sequence[IgnoredDrift], now: UnixMs
+) -> tuple[tuple[DriftItem, ...], tuple[tuple[DriftItem, IgnoredDrift], ...]]:
+    in_force = [item for item in entries if item.until is None or now < end_of_date_ms(item.until)]
+    drifted: list[DriftItem] = []
+    ignored: list[tuple[DriftItem, IgnoredDrift]] = []
+    for item in items:
+        entry = next((found for found in in_force if _covers(found, item)), None)
+        if entry is None:
+            drifted.append(item)
+        else:
+            ignored.append((item, entry))
+    return tuple(drifted), tuple(ignored)
+
+
+def _covers(entry: IgnoredDrift, item: DriftItem) -> bool:
+    return (
+        entry.object == item.label
+        and item.field is not None
+        and (item.field == entry.field or item.field.startswith(f"{entry.field}."))
+    )
+
+
+def _pending(plan: Plan, drifted: set[str]) -> tuple[tuple[str, str], ...]:
+    out = []
+    for item in plan.operations:
+        causes = {entry.cause for entry in plan.fields.get(item.label, ())}
+        if item.label in drifted and (causes == {"drift"} or item.verb == "create"):
+            continue
+        out.append((item.verb, item.label))
+    return tuple(out)
+
+
+def _by_place(item: DriftItem) -> tuple[str, str, str]:
+    return (item.kind, item.key, item.field or "")

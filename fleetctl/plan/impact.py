@@ -1,0 +1,174 @@
+"""Who loses or gains what, in which unit, against what is in use now. Computed for every plan and shown first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from fleetctl.canonical import Json
+from fleetctl.model.bodies import OfferBody
+from fleetctl.model.codec import unwide, wide
+from fleetctl.model.ids import ObjectId
+from fleetctl.model.live import Snapshot
+from fleetctl.model.operation import Operation
+from fleetctl.units import format_energy
+
+Unit = Literal["count", "uj"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactRow:
+    """One tenant's figure on one object, before and after; `in_use` is of this moment."""
+
+    tenant: str
+    subject: str
+    resource: str
+    unit: Unit
+    before: int
+    after: int
+    in_use: int
+
+    @property
+    def effect(self) -> str:
+        """What follows for the tenant, in a sentence."""
+        if self.after >= self.before:
+            return "gains"
+        if self.in_use <= self.after:
+            return "loses; what is in use still fits"
+        over = format_energy(self.in_use - self.after) if self.unit == "uj" else str(self.in_use - self.after)
+        return f"loses; what runs keeps running, new work queues until use falls by {over}"
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "tenant": self.tenant,
+            "object": self.subject,
+            "resource": self.resource,
+            "unit": self.unit,
+            "before": wide(self.before),
+            "after": wide(self.after),
+            "inUse": wide(self.in_use),
+            "effect": self.effect,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oversubscription:
+    """Whole GPUs offered in a pool to other tenants against those in inventory, before and after."""
+
+    pool: str
+    inventory: int
+    offered_before: int
+    offered_after: int
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "pool": self.pool,
+            "inventoryGpus": self.inventory,
+            "offeredBefore": wide(self.offered_before),
+            "offeredAfter": wide(self.offered_after),
+        }
+
+
+def impact(operations: Sequence[Operation], snapshot: Snapshot) -> list[ImpactRow]:
+    """Rows for every figure that a tenant gains or loses, losers first, then by tenant, object and resource."""
+    rows = [row for item in operations for row in _rows(item, snapshot) if row.before != row.after]
+    return sorted(rows, key=lambda row: (row.after >= row.before, row.tenant, row.subject, row.resource))
+
+
+def oversubscription(operations: Sequence[Operation], snapshot: Snapshot) -> list[Oversubscription]:
+    """Pools whose offers change and whose inventory is known, by key (readings B26)."""
+    changes: dict[str, int] = {}
+    for item in operations:
+        if item.kind == "offer":
+            state = item.after or item.before or {}
+            delta = _counts(item.after, "quota").get("gpu", 0) - _counts(item.before, "quota").get("gpu", 0)
+            changes[str(state["pool"])] = changes.get(str(state["pool"]), 0) + delta
+    offered: dict[str, int] = {}
+    if changes:
+        for live in snapshot.objects.values():
+            if live.kind == "offer":
+                body = cast(OfferBody, live.body())
+                offered[body.pool] = offered.get(body.pool, 0) + body.quota.get("gpu", 0)
+    out = []
+    for pool, delta in changes.items():
+        found = snapshot.objects.get(("pool", ObjectId(pool)))
+        inventory = snapshot.usage.inventory_gpus.get(ObjectId(pool), 0)
+        if found is not None and inventory and delta:
+            was = offered.get(pool, 0)
+            out.append(
+                Oversubscription(pool=found.label, inventory=inventory, offered_before=was, offered_after=was + delta)
+            )
+    return sorted(out, key=lambda row: row.pool)
+
+
+def _rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
+    if item.kind == "offer":
+        yield from _offer_rows(item, snapshot)
+    elif item.kind == "entitlement":
+        yield from _entitlement_rows(item, snapshot)
+    elif item.kind == "pool" and item.verb == "remove":
+        yield from _archived_rows(item, snapshot)
+
+
+def _offer_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
+    state = item.after or item.before or {}
+    tenant, pool = str(state["to"]), str(state["pool"])
+    was, now = _counts(item.before, "quota"), _counts(item.after, "quota")
+    used = snapshot.usage.by_tenant(pool, tenant).resources
+    for resource in sorted(was.keys() | now.keys()):
+        yield ImpactRow(
+            tenant=tenant,
+            subject=item.label,
+            resource=resource,
+            unit="count",
+            before=was.get(resource, 0),
+            after=now.get(resource, 0),
+            in_use=used.get(resource, 0),
+        )
+
+
+def _archived_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
+    """Offers of other fleets end with the pool; the plan has no operation of its own for them."""
+    for live in snapshot.objects.values():
+        owner = snapshot.objects.get((item.kind, item.id))
+        if live.kind != "offer" or owner is None or live.fleet == owner.fleet:
+            continue
+        body = cast(OfferBody, live.body())
+        if body.pool != item.id:
+            continue
+        used = snapshot.usage.by_tenant(body.pool, body.to).resources
+        for resource, maximum in sorted(body.quota.items()):
+            yield ImpactRow(
+                tenant=body.to,
+                subject=live.label,
+                resource=resource,
+                unit="count",
+                before=maximum,
+                after=0,
+                in_use=used.get(resource, 0),
+            )
+
+
+def _entitlement_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
+    use = snapshot.usage.of_entitlement(item.id)
+    state = item.after or item.before or {}
+    rows: tuple[tuple[str, Unit, int], ...] = (("energyUj", "uj", use.total_uj), ("devices", "count", use.devices))
+    for name, unit, in_use in rows:
+        yield ImpactRow(
+            tenant=str(state["tenant"]),
+            subject=item.label,
+            resource="guarantee.energy" if unit == "uj" else "guarantee.devices",
+            unit=unit,
+            before=_guarantee(item.before, name),
+            after=_guarantee(item.after, name),
+            in_use=in_use,
+        )
+
+
+def _counts(state: Mapping[str, Any] | None, name: str) -> dict[str, int]:
+    return {resource: unwide(value) for resource, value in ((state or {}).get(name) or {}).items()}
+
+
+def _guarantee(state: Mapping[str, Any] | None, name: str) -> int:
+    return unwide(((state or {}).get("guarantee") or {}).get(name, 0))

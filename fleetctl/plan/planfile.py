@@ -1,0 +1,275 @@
+"""The plan as reviewed bytes: what is digested, what is beside it, and how a file is read back.
+
+`body` says what will be done and has the digest people approve; `context` says what readers saw and has its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, cast
+
+from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, sha256_hex
+from fleetctl.diagnostics import Code, code
+from fleetctl.errors import BadInput, SafetyRefused
+from fleetctl.model.declared import Acceptance
+from fleetctl.model.ids import EngineId, FleetName, TenantId
+from fleetctl.model.operation import Operation, OperationError, operation_from_json
+from fleetctl.plan.dangers import Provenance, figures_from_json
+from fleetctl.plan.planner import Plan
+from fleetctl.units import UnitError, parse_date
+
+FORMAT: Final = "fleetctl-plan/1"
+FORMAT_VERSION: Final = "1.0"
+MAX_BYTES: Final = 64 * 1024 * 1024
+
+UNREADABLE = code(
+    "plan-unreadable",
+    "The plan file cannot be read",
+    trigger="a plan file that is not JSON of the plan's shape, repeats a key, or is over 64 MiB",
+)
+UNKNOWN_VERSION = code(
+    "plan-version",
+    "The plan file has a format that this version does not know",
+    trigger="`formatVersion` has another major version",
+)
+EDITED = code(
+    "plan-edited",
+    "The plan file was changed after it was made",
+    trigger="body or context do not have the digest that the file states",
+    exit_code=3,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanBody:
+    """The digested part, typed: what `apply` executes."""
+
+    engine: EngineId
+    fleet: FleetName
+    tenant: TenantId
+    operations: tuple[Operation, ...]
+    acceptances: tuple[Acceptance, ...]
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A plan file whose digests hold. `signatures` are detached COSE_Sign1 over the digest, as hex."""
+
+    body: PlanBody
+    body_json: Mapping[str, Any]
+    digest: Digest
+    context: Mapping[str, Any]
+    context_digest: Digest
+    signatures: tuple[str, ...] = ()
+
+    def planned_figures(self) -> dict[str, dict[str, int]]:
+        """The figures of each danger as planned, by danger id. Raises BadInput for a context that is not one."""
+        try:
+            return {str(item["id"]): figures_from_json(item["figures"]) for item in self.context.get("dangers", [])}
+        except (TypeError, KeyError, ValueError, AttributeError):
+            _refuse(UNREADABLE, "`context.dangers` is not a list of dangers; make the plan again")
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole file."""
+        return {
+            "formatVersion": FORMAT_VERSION,
+            "body": dict(self.body_json),
+            "digest": self.digest,
+            "context": dict(self.context),
+            "contextDigest": self.context_digest,
+            "signatures": list(self.signatures),
+        }
+
+
+def body_json(plan: Plan) -> dict[str, Any]:
+    """The body of a plan: format, engine, fleet, tenant, operations, acceptances and where the files come from."""
+    return {
+        "format": FORMAT,
+        "engine": plan.engine,
+        "fleet": plan.fleet,
+        "tenant": plan.tenant,
+        "operations": [item.to_json() for item in plan.operations],
+        "acceptances": acceptances_json(plan.acceptances),
+        **plan.provenance.to_json(),
+    }
+
+
+def acceptances_json(acceptances: Sequence[Acceptance]) -> list[dict[str, str]]:
+    """Acceptances without repeats, in a stable order."""
+    rows = [
+        {name: value for name, value in (("danger", a.danger), ("reason", a.reason), ("until", a.until)) if value}
+        for a in acceptances
+    ]
+    return [dict(row) for row in sorted({tuple(sorted(row.items())) for row in rows})]
+
+
+def plan_file(plan: Plan, context: Mapping[str, Json]) -> PlanFile:
+    """A plan with its context, ready to be written."""
+    body = body_json(plan)
+    return PlanFile(
+        body=PlanBody(
+            engine=plan.engine,
+            fleet=plan.fleet,
+            tenant=plan.tenant,
+            operations=plan.operations,
+            acceptances=plan.acceptances,
+            provenance=plan.provenance,
+        ),
+        body_json=body,
+        digest=digest_of(body),
+        context=context,
+        context_digest=digest_of(context),
+    )
+
+
+def write_plan(file: PlanFile) -> bytes:
+    """The bytes of a plan file: indented for people, ending in a newline."""
+    return (json.dumps(file.to_json(), ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode("utf-8")
+
+
+def read_plan(data: bytes) -> PlanFile:
+    """Read a plan file and check bounds, shape, version and digests.
+
+    Raises BadInput when it is no plan file, SafetyRefused when it was edited.
+    """
+    if len(data) > MAX_BYTES:
+        _refuse(UNREADABLE, f"the file has {len(data)} bytes; a plan has at most {MAX_BYTES}")
+    top = _object(_json(data), "the file")
+    _check_version(top.get("formatVersion"))
+    body, context = _object(top.get("body"), "`body`"), _object(top.get("context"), "`context`")
+    if top.get("digest") != (digest := _digest(body, "body")):
+        _refuse_edited("body", top.get("digest"), digest)
+    if top.get("contextDigest") != (context_digest := _digest(context, "context")):
+        _refuse_edited("context", top.get("contextDigest"), context_digest)
+    signatures = top.get("signatures", [])
+    if not isinstance(signatures, list) or not all(type(item) is str for item in signatures):
+        _refuse(UNREADABLE, "`signatures` must be a list of strings")
+    return PlanFile(
+        body=read_body(body),
+        body_json=body,
+        digest=digest,
+        context=context,
+        context_digest=context_digest,
+        signatures=tuple(signatures),
+    )
+
+
+_BODY_FIELDS: Final = frozenset(
+    {"format", "engine", "fleet", "tenant", "operations", "acceptances", "lastApplied", "origin"}
+)
+
+
+def read_body(data: Mapping[str, Any]) -> PlanBody:
+    """The typed body. Raises BadInput for unknown fields and for anything that `body_json` would not write."""
+    if data.get("format") != FORMAT or set(data) - _BODY_FIELDS:
+        unknown = ", ".join(sorted(set(data) - _BODY_FIELDS)) or "none"
+        _refuse(UNREADABLE, f"`body` is not of the format {FORMAT} (unknown fields: {unknown})")
+    operations = data.get("operations")
+    if not isinstance(operations, list):
+        _refuse(UNREADABLE, "`body.operations` must be a list")
+    try:
+        return PlanBody(
+            engine=EngineId(_string(data, "engine")),
+            fleet=FleetName(_string(data, "fleet")),
+            tenant=TenantId(_string(data, "tenant")),
+            operations=tuple(operation_from_json(item) for item in operations),
+            acceptances=tuple(_acceptance(item) for item in data.get("acceptances", [])),
+            provenance=_provenance(data),
+        )
+    except OperationError as error:
+        _refuse(UNREADABLE, f"`body.operations`: {error}")
+
+
+def body_bytes(file: PlanFile) -> bytes:
+    """The canonical bytes of the body, kept as a document under the plan's digest."""
+    return canonical_bytes(file.body_json)
+
+
+def _acceptance(item: Any) -> Acceptance:
+    entry = _object(item, "an acceptance")
+    if set(entry) - {"danger", "reason", "until"} or not all(type(value) is str for value in entry.values()):
+        _refuse(UNREADABLE, "an acceptance holds `danger`, `reason` and `until`")
+    until = entry.get("until")
+    try:
+        return Acceptance(
+            danger=_string(entry, "danger"),
+            reason=entry.get("reason"),
+            until=None if until is None else parse_date(until),
+        )
+    except UnitError as error:
+        _refuse(UNREADABLE, f"`acceptances`: {error}")
+
+
+def _provenance(data: Mapping[str, Any]) -> Provenance:
+    last, origin = _object(data.get("lastApplied", {}), "`lastApplied`"), data.get("origin")
+    ancestor = last.get("ancestor")
+    if ancestor is not None and type(ancestor) is not bool:
+        _refuse(UNREADABLE, "`lastApplied.ancestor` must be true or false")
+    where = None
+    if origin is not None:
+        entry = _object(origin, "`origin`")
+        where = (_string(entry, "root"), _string(entry, "path"))
+    return Provenance(last_commit=last.get("commit"), ancestor=ancestor, origin=where)
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_no_repeats, parse_float=_no_float, parse_constant=_no_float
+        )
+    except RecursionError:
+        _refuse(UNREADABLE, "the file is nested too deeply to be a plan")
+    except ValueError as error:
+        _refuse(UNREADABLE, f"the file is not the JSON of a plan: {error}")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} comes twice")
+    return out
+
+
+def _no_float(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of a plan: decimals are strings")
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is not str or version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        _refuse(UNKNOWN_VERSION, f"`formatVersion` is {version!r}; this version reads {FORMAT_VERSION}")
+
+
+def _digest(value: Mapping[str, Any], what: str) -> Digest:
+    try:
+        return sha256_hex(canonical_bytes(value))
+    except (TypeError, ValueError) as error:
+        _refuse(UNREADABLE, f"`{what}` is not canonical JSON: {error}")
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _refuse(UNREADABLE, f"{what} must be a JSON object")
+    return cast(dict[str, Any], value)
+
+
+def _string(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if type(value) is not str:
+        _refuse(UNREADABLE, f"`{name}` must be a string")
+    return value
+
+
+def _refuse_edited(part: str, stated: Any, found: str) -> NoReturn:
+    raise SafetyRefused(
+        EDITED.at(
+            f"the {part} has the digest {found}, the file states {stated}; make the plan again with `fleetctl plan`"
+        )
+    )
+
+
+def _refuse(kind: Code, detail: str) -> NoReturn:
+    raise BadInput(kind.at(detail))

@@ -1,0 +1,381 @@
+"""`plan(declared, live)`: the operations that turn the live side into what the files declare, each one decided.
+
+Pure: the fleet, one snapshot, where the files come from and the time are arguments; the same ones give the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from fleetctl.canonical import canonical_json
+from fleetctl.capacity.decide import Actor, decide
+from fleetctl.capacity.working import Working
+from fleetctl.diagnostics import Diagnostic, code
+from fleetctl.errors import EngineRefused, FleetctlError, SafetyRefused
+from fleetctl.model.bodies import Body, OfferBody, OrderBody, PoolBody, TransferBody
+from fleetctl.model.codec import encode
+from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
+from fleetctl.model.ids import EngineId, FleetName, ObjectId, TenantId, fleet_caller
+from fleetctl.model.live import LiveObject, Snapshot, State, state_of
+from fleetctl.model.operation import Operation, Precondition
+from fleetctl.plan.compare import FieldDifference, at_path, differences, same, with_path
+from fleetctl.plan.dangers import Danger, Provenance, find_dangers
+from fleetctl.plan.order import in_order
+from fleetctl.plan.resolve import SHARED_DIFFERS, Resolved, resolve
+from fleetctl.units import UnixMs, end_of_date_ms, format_time
+
+PAST_WINDOW = code(
+    "past-window",
+    "The window is over",
+    trigger="an order or a transfer is declared whose window has passed and which never existed in this engine",
+    severity="warning",
+)
+RELEASE_NO_EFFECT = code(
+    "release-no-effect",
+    "A `release` entry names nothing that the fleet owns",
+    trigger="`release` lists an object that is not bound to the fleet any more",
+    severity="warning",
+)
+IGNORE_EXPIRED = code(
+    "ignore-drift-expired",
+    "An `ignoreDrift` entry is past its date",
+    trigger="the day named by `until` has ended in UTC; the entry stops applying",
+    severity="warning",
+)
+NO_HISTORY = code(
+    "no-history",
+    "The files have no git history to compare with",
+    trigger="the fleet was applied before and the files are not in a git repository, so that `revert` and `origin` cannot be judged",
+    severity="warning",
+)
+
+_MS_PER_MINUTE = 60_000
+_IRREVERSIBLE = frozenset({"pool", "order", "transfer"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """A field left as it is live because of an `ignoreDrift` entry that is in force and made a difference."""
+
+    entry: IgnoredDrift
+    declared: Any
+    live: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A frozen list of operations with everything a reader needs beside it. `body` of the plan file is the first part."""
+
+    engine: EngineId
+    fleet: FleetName
+    tenant: TenantId
+    operations: tuple[Operation, ...]
+    acceptances: tuple[Acceptance, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
+
+    dangers: tuple[Danger, ...] = ()
+    fields: Mapping[str, tuple[FieldDifference, ...]] = field(default_factory=dict)
+    """Per `kind/key` of an update, rename or adoption: what differs and who moved it."""
+    ignored: tuple[Ignored, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    unowned: int = 0
+    """Live objects that this fleet does not own; they are left alone."""
+    owned: int = 0
+
+
+def make_plan(
+    fleet: Fleet,
+    snapshot: Snapshot,
+    *,
+    now: UnixMs,
+    provenance: Provenance | None = None,
+    accept: Iterable[str] = (),
+) -> Plan:
+    """Plan a fleet against a snapshot. `accept` are danger ids accepted by flags.
+
+    Raises EngineRefused with every refusal that `decide` or the resolution of names gives, SafetyRefused when the only
+    refusals are of protected objects.
+    """
+    where = provenance or Provenance()
+    resolved, problems = resolve(fleet, snapshot)
+    drafts = _Drafts(fleet, snapshot, now)
+    for item in resolved:
+        drafts.declare(item)
+    drafts.take_away({item.id for item in resolved})
+    operations = in_order((draft.operation for draft in drafts.made.values()), drafts.parents)
+    problems += drafts.problems
+    problems += _decide_all(operations, drafts, fleet, snapshot, now)
+    if problems:
+        _raise(problems)
+    owned = sum(1 for live in snapshot.objects.values() if live.fleet == fleet.name and not live.archived)
+    counted = sum(1 for live in snapshot.objects.values() if live.kind != "settings" and not live.archived)
+    return Plan(
+        engine=snapshot.engine,
+        fleet=fleet.name,
+        tenant=fleet.tenant,
+        operations=tuple(operations),
+        acceptances=(*fleet.accept, *(Acceptance(danger=danger) for danger in sorted(set(accept)))),
+        provenance=where,
+        dangers=find_dangers(operations, fleet.name, snapshot, where),
+        fields={draft.operation.label: draft.fields for draft in drafts.made.values() if draft.fields},
+        ignored=tuple(drafts.ignored),
+        warnings=(*drafts.warnings, *_history_warnings(fleet, snapshot, where)),
+        unowned=counted - owned,
+        owned=owned,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    operation: Operation
+    body: Body | None
+    fields: tuple[FieldDifference, ...] = ()
+    declared: Declared | None = None
+
+
+class _Drafts:
+    """Operations in the making, by object."""
+
+    def __init__(self, fleet: Fleet, snapshot: Snapshot, now: UnixMs) -> None:
+        self.fleet, self.snapshot, self.now = fleet, snapshot, now
+        self.made: dict[tuple[str, ObjectId], _Draft] = {}
+        self.parents: dict[ObjectId, str | None] = {}
+        self.problems: list[Diagnostic] = []
+        self.warnings: list[Diagnostic] = []
+        self.ignored: list[Ignored] = []
+        self._ignores: dict[str, list[IgnoredDrift]] = {}
+        for entry in fleet.ignore_drift:
+            if entry.until is not None and now >= end_of_date_ms(entry.until):
+                self.warnings.append(_expired(entry))
+            else:
+                self._ignores.setdefault(entry.object, []).append(entry)
+
+    def declare(self, item: Resolved) -> None:
+        """Draft what a declared object needs, if anything."""
+        declared, live = item.declared, item.live
+        if item.id not in self.parents and declared.kind in ("tenant", "entitlement"):
+            self.parents[item.id] = getattr(item.body, "parent", None)
+        if _window_over(item.body, self.now):
+            if live is None:
+                self.warnings.append(_past(declared, item.body))
+            return
+        if live is not None and live.archived:
+            live = None  # `decide` refuses the creation with `key-archived` and names the next key
+        if item.shared and live is not None:
+            self._check_shared(item, live)
+        elif live is None:
+            self._create(item)
+        else:
+            self._compare(item, live)
+
+    def take_away(self, declared: set[ObjectId]) -> None:
+        """Draft the end of what the fleet owns and no longer declares."""
+        released = set(self.fleet.release)
+        for live in self.snapshot.objects.values():
+            if live.fleet != self.fleet.name or live.archived:
+                continue
+            label = live.label
+            if live.id in declared:
+                continue
+            if label in released or live.kind in ("tenant", "site"):
+                reason = "listed under release" if label in released else "left the files"
+                self._add(live, "release", reason)
+                released.discard(label)
+            elif not _window_over(live.body() if live.kind in ("order", "transfer") else None, self.now):
+                self._add(live, "remove", "left the files")
+            if live.kind == "entitlement":
+                self.parents[live.id] = getattr(live.body(), "parent", None)
+        for label in sorted(released):
+            self.warnings.append(
+                RELEASE_NO_EFFECT.at(
+                    f"{label} is not bound to fleet {self.fleet.name}; remove the entry", subject=label
+                )
+            )
+
+    def _add(self, live: LiveObject, verb: str, reason: str) -> None:
+        state = live.state()
+        self.made[live.kind, live.id] = _Draft(
+            Operation(
+                verb="release" if verb == "release" else "remove",
+                kind=live.kind,
+                key=live.key,
+                id=live.id,
+                before=state,
+                after=state if verb == "release" else None,
+                precondition=Precondition(version=live.version),
+                reversible=verb == "release" or live.kind not in _IRREVERSIBLE,
+                reason=reason,
+            ),
+            None,
+        )
+
+    def _create(self, item: Resolved) -> None:
+        declared = item.declared
+        tombstone = self.snapshot.tombstones.get((declared.kind, item.id))
+        self.made[declared.kind, item.id] = _Draft(
+            Operation(
+                verb="create",
+                kind=declared.kind,
+                key=declared.key,
+                id=item.id,
+                after=_declared_state(item, item.body),
+                precondition=Precondition(absent=tombstone.version if tombstone else 0, requires=item.requires),
+                reversible=True,
+                reason="declared" if tombstone is None or tombstone.last_applied_json is None else "removed live",
+            ),
+            item.body,
+            declared=declared,
+        )
+
+    def _compare(self, item: Resolved, live: LiveObject) -> None:
+        declared = item.declared
+        body = _with_explicit_zeros(item.body, live)
+        adopting = live.fleet != self.fleet.name
+        if adopting and declared.adopt is None and declared.kind not in ("tenant", "site"):
+            self._create(item)  # `decide` refuses it with `conflict` and says how to adopt
+            return
+        if not adopting and self._equal(declared, body, live):
+            return
+        before = live.state()
+        after = self._ignoring(declared, _declared_state(item, body), before, live)
+        if same(after, before) and not adopting and declared.key == live.key:
+            return
+        fields = tuple(differences(after, before, live.last_applied()))
+        only_name = [entry.field for entry in fields] == ["name"]
+        self.made[declared.kind, item.id] = _Draft(
+            Operation(
+                verb="adopt" if adopting else "rename" if only_name else "update",
+                kind=declared.kind,
+                key=declared.key,
+                id=item.id,
+                before=before,
+                after=after,
+                precondition=Precondition(version=live.version, requires=item.requires),
+                reversible=True,
+                reason=_reason(fields, adopting),
+            ),
+            None,
+            fields,
+            declared,
+        )
+
+    def _equal(self, declared: Declared, body: Body, live: LiveObject) -> bool:
+        return (
+            declared.name == live.name
+            and declared.protect == live.protect
+            and declared.explicit_only == live.explicit_only
+            and canonical_json(encode(declared.kind, body)) == live.body_json
+        )
+
+    def _ignoring(self, declared: Declared, after: State, before: State, live: LiveObject) -> State:
+        for entry in self._ignores.get(declared.label, ()):
+            want, have = at_path(after, entry.field), at_path(before, entry.field)
+            if not same(want, have):
+                self.ignored.append(Ignored(entry=entry, declared=want, live=have))
+                after = with_path(after, entry.field, have)
+        return after
+
+    def _check_shared(self, item: Resolved, live: LiveObject) -> None:
+        fields = differences(_declared_state(item, item.body), live.state(), None)
+        if fields:
+            names = ", ".join(f"`{entry.field}`" for entry in fields)
+            self.problems.append(
+                SHARED_DIFFERS.at(
+                    f"{item.declared.label} belongs to fleet {live.fleet} and differs there in {names}; make both fleets agree",
+                    span=item.declared.span,
+                    subject=item.declared.label,
+                )
+            )
+
+
+def _decide_all(
+    operations: Sequence[Operation], drafts: _Drafts, fleet: Fleet, snapshot: Snapshot, now: UnixMs
+) -> list[Diagnostic]:
+    working = Working(snapshot)
+    actor = Actor(tenant=fleet.tenant, caller=fleet_caller(fleet.name), fleet=fleet.name)
+    problems: list[Diagnostic] = []
+    for item in operations:
+        draft = drafts.made[item.kind, item.id]
+        try:
+            working.apply(decide(working, item, actor, now, draft.body))
+        except FleetctlError as error:
+            span = draft.declared.span if draft.declared else None
+            problems += [found if found.span else replace(found, span=span) for found in error.diagnostics]
+    return problems
+
+
+def _raise(problems: Sequence[Diagnostic]) -> None:
+    if all(item.code.exit_code == SafetyRefused.exit_code for item in problems):
+        raise SafetyRefused(problems)
+    raise EngineRefused(problems)
+
+
+def _declared_state(item: Resolved, body: Body) -> State:
+    declared = item.declared
+    return state_of(
+        declared.kind, body, name=declared.name, protect=declared.protect, explicit_only=declared.explicit_only
+    )
+
+
+def _with_explicit_zeros(body: Body, live: LiveObject) -> Body:
+    """A manifest is the full set of quota rows: what the live side has beyond it becomes an explicit 0 (readings B06)."""
+    if isinstance(body, OfferBody):
+        was = cast(OfferBody, live.body()).quota
+        return replace(body, quota={**dict.fromkeys(was, 0), **body.quota}) if was.keys() - body.quota.keys() else body
+    if isinstance(body, PoolBody):
+        rows = cast(PoolBody, live.body()).owner_quota if _mentions_more(live, body) else {}
+        return replace(body, owner_quota={**dict.fromkeys(rows, 0), **body.owner_quota}) if rows else body
+    return body
+
+
+def _mentions_more(live: LiveObject, body: PoolBody) -> bool:
+    """Whether the live owner quota may have rows that the declared one lacks; spares decoding unchanged pools."""
+    return canonical_json(dict(body.owner_quota)) not in live.body_json
+
+
+def _window_over(body: Body | None, now: UnixMs) -> bool:
+    return isinstance(body, (OrderBody, TransferBody)) and body.end_at * _MS_PER_MINUTE <= now
+
+
+def _reason(fields: Sequence[FieldDifference], adopting: bool) -> str:
+    if adopting:
+        return "adopted"
+    causes = {entry.cause for entry in fields}
+    if causes <= {"change"}:
+        return "changed"
+    return "drifted" if causes == {"drift"} else "changed and drifted"
+
+
+def _past(declared: Declared, body: Body) -> Diagnostic:
+    end = format_time(cast("OrderBody | TransferBody", body).end_at)
+    return PAST_WINDOW.at(
+        f"the window of {declared.label} ended at {end} and it never existed here; it is left out, remove it from the files",
+        span=declared.span,
+        subject=declared.label,
+    )
+
+
+def _expired(entry: IgnoredDrift) -> Diagnostic:
+    return IGNORE_EXPIRED.at(
+        f"the entry for `{entry.field}` of {entry.object} ended on {entry.until}; renew it or remove it",
+        span=entry.span,
+        subject=entry.object,
+    )
+
+
+def _history_warnings(fleet: Fleet, snapshot: Snapshot, where: Provenance) -> list[Diagnostic]:
+    record = snapshot.fleets.get(fleet.name)
+    if record is None:
+        return []
+    unknown_ancestry = record.commit is not None and not record.commit.endswith("+dirty") and where.ancestor is None
+    if where.origin is not None and not unknown_ancestry:
+        return []
+    return [
+        NO_HISTORY.at(
+            f"fleet {fleet.name} was applied before from {record.commit or 'files outside git'}; without history nobody "
+            "can say whether this plan takes something back (plan from a full clone to know)",
+            subject=f"fleet/{fleet.name}",
+        )
+    ]

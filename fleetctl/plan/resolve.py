@@ -1,0 +1,145 @@
+"""Names to ids: every declared object with its id and its references as the live side holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fleetctl.diagnostics import Diagnostic, code
+from fleetctl.model.bodies import Body
+from fleetctl.model.codec import attribute_of
+from fleetctl.model.declared import Declared, Fleet
+from fleetctl.model.ids import Kind, ObjectId, derive_id, fleet_caller
+from fleetctl.model.live import LiveObject, Snapshot
+
+UNKNOWN_REFERENCE = code(
+    "external-not-found",
+    "A reference to another fleet's object finds nothing",
+    trigger="`other-fleet/key` names an object that no such fleet owns at plan time",
+    engine_code="NOT_FOUND",
+)
+ADOPT_NOT_FOUND = code(
+    "adopt-not-found",
+    "The object to adopt does not exist",
+    trigger="`adopt` names an id that is not live, or is archived",
+    engine_code="NOT_FOUND",
+)
+SHARED_DIFFERS = code(
+    "shared-differs",
+    "Two fleets declare the same tenant or site differently",
+    trigger="a tenant or site that another fleet owns is declared with other values than its live ones",
+    engine_code="CONFLICT",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A declared object with its id, its body with ids for references, and the live object it is bound to, if any.
+
+    `shared` says that another fleet owns the (equal) live object: nothing is done to it. `requires` are the ids of
+    other fleets' objects that it names.
+    """
+
+    declared: Declared
+    id: ObjectId
+    body: Body
+    live: LiveObject | None
+    shared: bool = False
+    requires: tuple[ObjectId, ...] = ()
+
+
+class Bindings:
+    """(fleet, kind, key) to live object, and tenants and sites by key, over one snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._bound: dict[tuple[str, Kind, str], LiveObject] = {}
+        self._shared: dict[tuple[Kind, str, str], LiveObject] = {}
+        for item in snapshot.objects.values():
+            if item.fleet is not None:
+                self._bound[item.fleet, item.kind, item.key] = item
+            if item.kind in ("tenant", "site"):
+                self._shared[item.kind, item.tenant, item.key] = item
+
+    def of(self, fleet: str, kind: Kind, key: str) -> LiveObject | None:
+        """What a fleet's key is bound to."""
+        return self._bound.get((fleet, kind, key))
+
+    def shareable(self, kind: Kind, tenant: str, key: str) -> LiveObject | None:
+        """A live tenant or site that any fleet may declare too."""
+        if kind == "tenant":
+            return self.snapshot.objects.get((kind, ObjectId(key)))
+        return self._shared.get((kind, tenant, key))
+
+
+def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diagnostic]]:
+    """Resolve every declared object, in the fleet's order. What cannot be resolved is left out and reported."""
+    bindings = Bindings(snapshot)
+    problems: list[Diagnostic] = []
+    found: list[tuple[Declared, ObjectId, LiveObject | None]] = []
+    ids: dict[tuple[Kind, str], ObjectId] = {}
+    for item in fleet.objects:
+        live = _live_of(fleet, item, bindings, problems)
+        id = live.id if live is not None else derive_id(item.kind, fleet.tenant, fleet_caller(fleet.name), item.key)
+        ids[item.kind, item.key] = id
+        found.append((item, id, live))
+    resolved = []
+    for item, id, live in found:
+        body, requires = _with_ids(item, ids, bindings, problems)
+        if body is None:
+            continue
+        shared = live is not None and live.fleet not in (None, fleet.name) and item.adopt is None
+        resolved.append(Resolved(declared=item, id=id, body=body, live=live, shared=shared, requires=requires))
+    return resolved, problems
+
+
+def _live_of(fleet: Fleet, item: Declared, bindings: Bindings, problems: list[Diagnostic]) -> LiveObject | None:
+    bound = bindings.of(fleet.name, item.kind, item.key)
+    if item.adopt is not None:
+        wanted = bindings.snapshot.objects.get((item.kind, item.adopt))
+        if wanted is None or wanted.archived:
+            problems.append(
+                ADOPT_NOT_FOUND.at(
+                    f"{item.label} would adopt {item.adopt}, which is not live; check the id, or remove `adopt` to make a new one",
+                    span=item.span,
+                    subject=item.label,
+                )
+            )
+            return bound
+        return wanted
+    if bound is None and item.kind in ("tenant", "site"):
+        return bindings.shareable(item.kind, fleet.tenant, item.key)
+    if bound is not None:
+        return bound
+    derived = derive_id(item.kind, fleet.tenant, fleet_caller(fleet.name), item.key)
+    return bindings.snapshot.objects.get((item.kind, derived))
+
+
+def _with_ids(
+    item: Declared, ids: Mapping[tuple[Kind, str], ObjectId], bindings: Bindings, problems: list[Diagnostic]
+) -> tuple[Body | None, tuple[ObjectId, ...]]:
+    changes: dict[str, Any] = {}
+    requires: list[ObjectId] = []
+    for field, kind in item.body.REFERENCES.items():
+        attribute = attribute_of(item.kind, field)
+        name: str | None = getattr(item.body, attribute)
+        if name is None:
+            continue
+        other, slash, key = name.partition("/")
+        if not slash:
+            changes[attribute] = ids[kind, name]
+            continue
+        found = bindings.of(other, kind, key)
+        if found is None or found.archived:
+            problems.append(
+                UNKNOWN_REFERENCE.at(
+                    f"`{field}` of {item.label} names {kind} `{name}`, but fleet {other} owns no live {kind} with the key `{key}`",
+                    span=item.span,
+                    subject=item.label,
+                )
+            )
+            return None, ()
+        changes[attribute] = found.id
+        requires.append(found.id)
+    return (replace(item.body, **changes) if changes else item.body), tuple(sorted(requires))
