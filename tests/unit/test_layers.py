@@ -29,8 +29,8 @@ BANNED_METHODS = frozenset({"now", "utcnow", "today"})
 """Of datetime and date: they read the clock."""
 
 ALLOWED: dict[tuple[str, str], str] = {
-    ("ledger/keys.py", "os"): "key files are the ledger's one contact with the disk (mode bits, O_EXCL)",
-    ("ledger/keys.py", "pathlib"): "key files are named by paths",
+    ("ledger/keyfiles.py", "os"): "key files are the ledger's one contact with the disk (mode bits, O_EXCL)",
+    ("ledger/keyfiles.py", "pathlib"): "key files are named by paths",
 }
 
 LAZY = ("deepdiff", "httpx", "jsonschema", "psycopg", "pycose", "pynvml", "rich", "starlette", "uvicorn")
