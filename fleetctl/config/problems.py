@@ -1,0 +1,79 @@
+"""Where the problems of a fleet's files are gathered: all of them, but not millions of one kind in one file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from fleetctl.config.sources import Sources
+from fleetctl.diagnostics import Code, Diagnostic, Severity, Span, in_reading_order
+
+MAX_PER_FILE = 100
+"""Of one code in one file; a hostile file cannot fill memory with diagnostics."""
+
+
+class Problems:
+    """A list of diagnostics, each at a place of `sources`."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self._found: dict[tuple[str, Span | None, str], Diagnostic] = {}
+        self._count: Counter[tuple[str, str]] = Counter()
+
+    def add(
+        self, code: Code, detail: str, at: int, *, subject: str | None = None, severity: Severity | None = None
+    ) -> None:
+        """Report `code` at a place."""
+        file = self.sources.source_at(at).name
+        if self.has_room(code, file):
+            self.add_at(code, detail, self.sources.span(at), subject=subject, severity=severity)
+        else:
+            self._count[(code.name, file)] += 1
+
+    def add_at(
+        self,
+        code: Code,
+        detail: str,
+        span: Span | None,
+        *,
+        subject: str | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """Report `code` at a span. The same words at the same span count once: a default is shared by many objects."""
+        identity = (code.name, span, detail)
+        if identity in self._found:
+            return
+        where = (code.name, span.file if span else "")
+        self._count[where] += 1
+        if self._count[where] <= MAX_PER_FILE:
+            self._found[identity] = code.at(detail, span=span, subject=subject, severity=severity)
+
+    def has_room(self, code: Code, file: str) -> bool:
+        """Whether one more problem of this code in this file would be shown."""
+        return self._count[(code.name, file)] < MAX_PER_FILE
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Take in diagnostics made elsewhere."""
+        for item in diagnostics:
+            self._found.setdefault((item.code.name, item.span, item.detail), item)
+
+    @property
+    def any_error(self) -> bool:
+        return any(item.severity == "error" for item in self._found.values())
+
+    def sorted(self) -> tuple[Diagnostic, ...]:
+        """By file, line and column; the last one of a kind that was cut off says how many more there are."""
+        out = in_reading_order(self._found.values())
+        for (name, file), count in self._count.items():
+            if count > MAX_PER_FILE:
+                _say_more(out, name, file, count - MAX_PER_FILE)
+        return tuple(out)
+
+
+def _say_more(found: list[Diagnostic], name: str, file: str, more: int) -> None:
+    for index in range(len(found) - 1, -1, -1):
+        item = found[index]
+        if item.code.name == name and (item.span.file if item.span else "") == file:
+            detail = f"{item.detail} ({more} more of this kind in this file are not shown)"
+            found[index] = item.code.at(detail, span=item.span, subject=item.subject, severity=item.severity)
+            return

@@ -1,0 +1,52 @@
+"""From a path to the node trees of its documents: discover, scan, read. The only part of `config` that touches the disk."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from fleetctl.config.discover import read_files
+from fleetctl.config.nodes import Mapping
+from fleetctl.config.problems import Problems
+from fleetctl.config.reader import Reader
+from fleetctl.config.scan import Allowed, scan
+from fleetctl.config.sources import Sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTree:
+    """What the files of a fleet say, before anything knows what a pool is.
+
+    `incomplete` says that some file or document could not be read, so that what is missing may well exist.
+    """
+
+    documents: tuple[Mapping, ...]
+    problems: Problems
+    allowed: tuple[Allowed, ...]
+    incomplete: bool
+
+    @property
+    def sources(self) -> Sources:
+        return self.problems.sources
+
+
+def read_tree(path: str | os.PathLike[str]) -> FleetTree:
+    """Read every fleet file of `path`; all problems of all files are in `problems`. Never raises for what it reads."""
+    files, unreadable = read_files(path)
+    sources = Sources()
+    problems = Problems(sources)
+    problems.extend(unreadable)
+    reader = Reader(problems)
+    documents: list[Mapping] = []
+    allowed: list[Allowed] = []
+    for file in files:
+        source = sources.add(file.name, file.data)
+        scanned = scan(source, problems)
+        allowed += scanned.allowed
+        documents += reader.read(source, scanned)
+    return FleetTree(
+        documents=tuple(documents),
+        problems=problems,
+        allowed=tuple(allowed),
+        incomplete=bool(unreadable) or reader.incomplete,
+    )
