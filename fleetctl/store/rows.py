@@ -1,0 +1,266 @@
+"""Rows of the store as values of the model, and back. Columns come in the order of the statements in `sql`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+from fleetctl.canonical import canonical_json
+from fleetctl.model.changes import AuthzRow, Event, QuotaRow
+from fleetctl.model.ids import KIND_RANK, ObjectId
+from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey
+from fleetctl.model.operational import ClaimRow, Node, Reservation, ReservationState
+from fleetctl.ports import StoredEvent, StoredReceipt, StreamHead
+from fleetctl.store.errors_table import row_unreadable
+
+Row = tuple[Any, ...]
+Values = Mapping[str, Any]
+
+_RESERVATION_STATES = frozenset(get_args(ReservationState))
+
+
+def objects(found: Iterable[Row]) -> list[LiveObject]:
+    """Raises Tampered for a kind that does not exist. Ten thousand rows are a matter of milliseconds: no parsing here."""
+    known, out = KIND_RANK, list[LiveObject]()
+    for kind, id, tenant, key, name, version, body, fleet, protect, archived, explicit_only, last_applied in found:
+        if kind not in known:
+            raise _unknown_kind("objects", kind, id)
+        out.append(
+            LiveObject(
+                kind=kind,
+                id=id,
+                tenant=tenant,
+                key=key,
+                name=name,
+                version=version,
+                body_json=body,
+                fleet=fleet,
+                protect=protect != 0,
+                archived=archived != 0,
+                explicit_only=explicit_only != 0,
+                last_applied_json=last_applied,
+            )
+        )
+    return out
+
+
+def object_values(item: LiveObject) -> Values:
+    return {
+        "kind": item.kind,
+        "id": item.id,
+        "tenant": item.tenant,
+        "key": item.key,
+        "name": item.name,
+        "version": item.version,
+        "body": item.body_json,
+        "fleet": item.fleet,
+        "protect": int(item.protect),
+        "archived": int(item.archived),
+        "explicit_only": int(item.explicit_only),
+        "last_applied": item.last_applied_json,
+        "digest": item.digest(),
+    }
+
+
+def object_key(table: str, kind: str, id: str) -> ObjectKey:
+    """Raises Tampered for a kind that does not exist."""
+    if kind not in KIND_RANK:
+        raise _unknown_kind(table, kind, id)
+    return kind, ObjectId(id)  # type: ignore[return-value]  # membership in KIND_RANK is what makes it a Kind
+
+
+def quota(row: Row) -> QuotaRow:
+    pool, tenant, resource, maximum = row
+    return QuotaRow(pool=pool, tenant=tenant, resource=resource, maximum=maximum)
+
+
+def quota_values(row: QuotaRow) -> Values:
+    return {"pool": row.pool, "tenant": row.tenant, "resource": row.resource, "maximum": row.maximum}
+
+
+def authz(row: Row) -> AuthzRow:
+    pool, tenant, gpu_model, pool_class, sharing, region, owned = row
+    return AuthzRow(
+        pool=pool,
+        tenant=tenant,
+        gpu_model=gpu_model,
+        pool_class=pool_class,
+        sharing=sharing,
+        region=region,
+        owned=owned != 0,
+    )
+
+
+def authz_values(row: AuthzRow) -> Values:
+    return {
+        "pool": row.pool,
+        "tenant": row.tenant,
+        "gpu_model": row.gpu_model,
+        "pool_class": row.pool_class,
+        "sharing": row.sharing,
+        "region": row.region,
+        "owned": int(row.owned),
+    }
+
+
+def fleet(row: Row) -> tuple[str, FleetRecord]:
+    name, entry, commit, root, path = row
+    origin = None if root is None or path is None else (root, path)
+    return name, FleetRecord(entry=entry, commit=commit, origin=origin)
+
+
+def fleet_values(name: str, record: FleetRecord) -> Values:
+    root, path = record.origin or (None, None)
+    return {
+        "fleet": name,
+        "entry": record.entry,
+        "commit_hash": record.commit,
+        "origin_root": root,
+        "origin_path": path,
+    }
+
+
+def event(row: Row) -> StoredEvent:
+    """Raises Tampered when the event's data are not a JSON object."""
+    seq, at_ms, kind, subject, tenant, data = row
+    parsed = _parsed("events", str(seq), data)
+    if not isinstance(parsed, dict):
+        raise row_unreadable(f"events/{seq}", "its data are not a JSON object")
+    return StoredEvent(seq=seq, at_ms=at_ms, event=Event(type=kind, object=subject, tenant=tenant, data=parsed))
+
+
+def event_values(seq: int, at_ms: int, item: Event) -> Values:
+    return {
+        "seq": seq,
+        "at_ms": at_ms,
+        "type": item.type,
+        "object": item.object,
+        "tenant": item.tenant,
+        "data": canonical_json(item.data),
+    }
+
+
+def node(row: Row) -> Node:
+    id, pool, name, gpus, joined_at_ms, product, vram_gib, vcpu, memory_gib = row
+    return Node(
+        id=id,
+        pool=pool,
+        name=name,
+        gpus=gpus,
+        joined_at_ms=joined_at_ms,
+        product=product,
+        vram_gib=vram_gib,
+        vcpu=vcpu,
+        memory_gib=memory_gib,
+    )
+
+
+def node_values(item: Node) -> Values:
+    return {
+        "id": item.id,
+        "pool": item.pool,
+        "name": item.name,
+        "gpus": item.gpus,
+        "joined_at_ms": item.joined_at_ms,
+        "product": item.product,
+        "vram_gib": item.vram_gib,
+        "vcpu": item.vcpu,
+        "memory_gib": item.memory_gib,
+    }
+
+
+def reservation(row: Row) -> Reservation:
+    """Raises Tampered for an unknown state or a placement that is not a list of [node id, GPUs]."""
+    id, tenant, pool, gpus, state, created_at_ms, key, entitlement, claim, ended_at_ms, reason, placement = row
+    if state not in _RESERVATION_STATES:
+        raise row_unreadable(f"reservations/{id}", f"no reservation has the state {state!r}")
+    return Reservation(
+        id=id,
+        tenant=tenant,
+        pool=pool,
+        gpus=gpus,
+        state=state,
+        created_at_ms=created_at_ms,
+        key=key,
+        entitlement=entitlement,
+        claim=claim,
+        ended_at_ms=ended_at_ms,
+        reason=reason,
+        placement=_placement(id, placement),
+    )
+
+
+def reservation_values(item: Reservation) -> Values:
+    return {
+        "id": item.id,
+        "tenant": item.tenant,
+        "pool": item.pool,
+        "gpus": item.gpus,
+        "state": item.state,
+        "created_at_ms": item.created_at_ms,
+        "key": item.key,
+        "entitlement": item.entitlement,
+        "claim": item.claim,
+        "ended_at_ms": item.ended_at_ms,
+        "reason": item.reason,
+        "placement": canonical_json(item.placement),
+    }
+
+
+def stream_head(row: Row) -> StreamHead:
+    stream, ledger, length, head, closed = row
+    return StreamHead(stream=stream, ledger=ledger, length=length, head=head, closed=closed != 0)
+
+
+def receipt(row: Row) -> StoredReceipt:
+    stream, witness, length, head, at_ms, sealed = row
+    return StoredReceipt(stream=stream, witness=witness, length=length, head=head, at_ms=at_ms, sealed=sealed)
+
+
+def receipt_values(item: StoredReceipt) -> Values:
+    return {
+        "stream": item.stream,
+        "witness": item.witness,
+        "length": item.length,
+        "head": item.head,
+        "at_ms": item.at_ms,
+        "sealed": item.sealed,
+    }
+
+
+def claim(row: Row) -> ClaimRow:
+    stream, id, entitlement, admitted_at, released_at = row
+    return ClaimRow(stream=stream, claim=id, entitlement=entitlement, admitted_at=admitted_at, released_at=released_at)
+
+
+def claim_values(item: ClaimRow) -> Values:
+    return {
+        "stream": item.stream,
+        "claim": item.claim,
+        "entitlement": item.entitlement,
+        "admitted_at": item.admitted_at,
+        "released_at": item.released_at,
+    }
+
+
+def _placement(id: str, text: str) -> tuple[tuple[ObjectId, int], ...]:
+    parsed = _parsed("reservations", id, text)
+    if not isinstance(parsed, list) or not all(_is_place(item) for item in parsed):
+        raise row_unreadable(f"reservations/{id}", "its placement is not a list of [node, GPUs]")
+    return tuple((ObjectId(where), gpus) for where, gpus in parsed)
+
+
+def _is_place(item: object) -> bool:
+    return isinstance(item, list) and [type(part) for part in item] == [str, int]
+
+
+def _parsed(table: str, id: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise row_unreadable(f"{table}/{id}", "it holds text that is not JSON") from None
+
+
+def _unknown_kind(table: str, kind: str, id: str) -> Exception:
+    return row_unreadable(f"{table}/{id}", f"no object has the kind {kind!r}")

@@ -1,0 +1,376 @@
+"""One SQLite file: finding it, opening it, its schema, its one write transaction and its readings.
+
+Engines and witnesses keep different tables in files of this one form. WAL, so that readers and the writer do not
+block each other; `synchronous=FULL`, so that a commit is on the disk before it returns.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from fleetctl.diagnostics import Code, code
+from fleetctl.errors import Busy, FleetctlError, SafetyRefused, Unreachable
+from fleetctl.store import files
+from fleetctl.store.errors_table import STATE_BUSY, STATE_CANNOT_OPEN, STATE_READ_ONLY, translate, translated
+from fleetctl.store.migrations import SQLITE_TYPES, Migration, migrate
+
+STATE_FOREIGN = code(
+    "state-foreign",
+    "The database is not what is looked for",
+    trigger="the file is a database of another program, of another kind, or empty",
+    exit_code=3,
+)
+SCHEMA_NEWER = code(
+    "schema-newer",
+    "The state was written by a newer fleetctl",
+    trigger="the state's schema version is beyond what this version of fleetctl knows",
+)
+SCHEMA_OLDER = code(
+    "schema-older",
+    "The state must be migrated first",
+    trigger="a state with an older schema is opened for reading only",
+)
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+_READ_WAIT_MS = 5_000  # a reader waits only for a recovery or a closing checkpoint, which are short
+_SLICE_S = 0.02
+_IDLE_READERS = 8
+_PRAGMAS = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # macOS flushes the drive's cache only when told
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA trusted_schema = OFF",  # a restored file may come from anywhere
+    "PRAGMA cell_size_check = ON",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a file must be: its mark in the header, its schema, and the codes for one that is missing or there."""
+
+    what: str
+    application_id: int
+    migrations: tuple[Migration, ...]
+    missing: Code
+    exists: Code
+    written: str
+    """Statement that gives 0 while nothing but the schema was written."""
+
+
+class Connection:
+    """One SQLite connection. Raises our errors only."""
+
+    def __init__(self, path: str, *, read_only: bool) -> None:
+        self.path = path
+        self.failed: FleetctlError | None = None
+        self.usable = True
+        uri = f"file:{quote(path)}?mode={'ro' if read_only else 'rw'}"  # neither creates a file
+        with translated(path):
+            self._raw = sqlite3.connect(
+                uri, uri=True, isolation_level=None, check_same_thread=False, timeout=_READ_WAIT_MS / 1_000
+            )
+            for pragma in _PRAGMAS:
+                self._raw.execute(pragma)
+
+    def rows(self, statement: str, values: Mapping[str, Any] = _NOTHING) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        with self._noting():
+            return self._raw.execute(statement, values).fetchall()
+
+    def run(self, statement: str, values: Mapping[str, Any] = _NOTHING) -> None:
+        with self._noting():
+            self._raw.execute(statement, values)
+
+    def run_many(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
+        with self._noting():
+            self._raw.executemany(statement, values)
+
+    def schema_version(self) -> int:
+        return self._number("PRAGMA user_version")
+
+    def application_id(self) -> int:
+        return self._number("PRAGMA application_id")
+
+    def use_wal(self) -> None:
+        """Raises Unreachable where the file system cannot have a write-ahead log."""
+        if self.rows("PRAGMA journal_mode = WAL") != [("wal",)]:
+            raise Unreachable(
+                STATE_CANNOT_OPEN.at(f"{self.path} lies where no write-ahead log is possible; use a disk")
+            )
+
+    def one_file(self) -> None:
+        """Leave nothing beside the file, so that it can be carried about as it is."""
+        self.rows("PRAGMA journal_mode = DELETE")
+
+    def begin_read(self) -> None:
+        """Fix the moment that every query until the end sees."""
+        self.run("BEGIN DEFERRED")
+        self.rows("SELECT 1 FROM sqlite_master LIMIT 1")
+
+    def begin_write(self, wait_ms: int) -> None:
+        """Take the write lock. Raises Busy after `wait_ms`.
+
+        Waits in slices of its own rather than in SQLite's busy handler, which an interrupt cannot reach.
+        """
+        deadline = time.monotonic() + wait_ms / 1_000
+        self.run("PRAGMA busy_timeout = 0")
+        while True:
+            self.failed = None
+            try:
+                return self.run("BEGIN IMMEDIATE")
+            except Busy:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise busy(self.path, wait_ms) from None
+                time.sleep(min(left, _SLICE_S))
+
+    def commit(self) -> None:
+        """Make it durable, or leave nothing and raise. A transaction in which a statement failed is not committed,
+        even if somebody caught the error: SQLite may have undone its first half already.
+        """
+        failed = self.failed
+        if failed is not None:
+            self.rollback()
+            raise failed
+        try:
+            self.run("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+
+    def rollback(self) -> None:
+        """Leave nothing. Does not raise: what led here is the error to report."""
+        if self._raw.in_transaction:
+            try:
+                self._raw.execute("ROLLBACK")
+            except sqlite3.Error:
+                self.usable = False  # closing it undoes what is left
+                self._raw.close()
+        self.failed = None
+
+    def copy_into(self, target: Connection, wait_ms: int) -> None:
+        """The online backup: a consistent copy of everything committed. Raises Busy when the target is being written."""
+        tries = wait_ms // 250 + 1
+
+        def tick(status: int, remaining: int, total: int) -> None:
+            nonlocal tries
+            tries -= 1
+            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and tries < 0:
+                raise busy(target.path, wait_ms)
+
+        with translated(target.path):
+            self._raw.backup(target._raw, progress=tick, sleep=0.25)
+
+    def close(self) -> None:
+        with translated(self.path):
+            self._raw.close()
+
+    def _number(self, pragma: str) -> int:
+        found: int = self.rows(pragma)[0][0]
+        return found
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+            raise
+        except sqlite3.Error as error:
+            self.failed = translate(error, self.path)
+            raise self.failed from error
+
+
+class Database:
+    """A file of one form: one write transaction at a time, and readings that never wait for it. Safe over threads."""
+
+    def __init__(self, path: str, form: Form, *, read_only: bool) -> None:
+        self.path = path
+        self._form = form
+        self._read_only = read_only
+        self._writing = threading.Lock()
+        self._writer: Connection | None = None
+        self._pool_lock = threading.Lock()
+        self._pool: list[Connection] = []
+        self._closed = False
+
+    @classmethod
+    def create(cls, path: str, form: Form) -> Database:
+        """A new file, or one whose creation was cut short before anything was written.
+
+        Raises SafetyRefused when there is one in use, Unreachable when it cannot be made.
+        """
+        path = os.path.abspath(path)
+        made = files.make_private(path)
+        files.check_private(path, writing=True)
+        database = cls(path, form, read_only=False)
+        try:
+            database._initialise()
+        except BaseException:
+            database.close()
+            if made:
+                files.forget(path)
+            raise
+        return database
+
+    @classmethod
+    def open(cls, path: str, form: Form, *, read_only: bool = False) -> Database:
+        """An existing file. Makes none: SafetyRefused when it is missing or another form's, Unreachable otherwise."""
+        path = os.path.abspath(path)
+        with files.refusals(path):
+            if not os.path.lexists(path):
+                raise SafetyRefused(form.missing.at(f"{path} does not exist; {form.what} is never made by opening it"))
+        files.check_private(path, writing=not read_only)
+        database = cls(path, form, read_only=read_only)
+        try:
+            database._check()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent reading."""
+        connection = self._take_reader()
+        try:
+            connection.begin_read()
+            yield connection
+        finally:
+            connection.rollback()
+            self._give_back(connection)
+
+    @contextmanager
+    def write(self, wait_ms: int) -> Iterator[Connection]:
+        """The write transaction: commits at a normal exit, else leaves nothing. Raises Busy after `wait_ms`."""
+        if self._read_only:
+            raise Unreachable(STATE_READ_ONLY.at(f"{self.path} was opened for reading only"))
+        waited_from = time.monotonic()
+        if not self._writing.acquire(timeout=wait_ms / 1_000):
+            raise busy(self.path, wait_ms)
+        try:
+            left = wait_ms - int((time.monotonic() - waited_from) * 1_000)
+            connection = self._take_writer()
+            try:
+                connection.begin_write(max(left, 0))
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+        finally:
+            self._writing.release()
+
+    def close(self) -> None:
+        """Further use is a RuntimeError."""
+        with self._pool_lock:
+            self._closed = True
+            connections, self._pool = self._pool, []
+        if self._writer is not None:
+            connections.append(self._writer)
+            self._writer = None
+        for connection in connections:
+            connection.close()
+
+    def _initialise(self) -> None:
+        with self.write(_READ_WAIT_MS) as connection:
+            version = connection.schema_version()
+            if connection.application_id() == 0 and version == 0 and not connection.rows("SELECT 1 FROM sqlite_master"):
+                self._migrate(connection, 0)
+                connection.run(f"PRAGMA application_id = {self._form.application_id}")
+            elif connection.application_id() != self._form.application_id or connection.rows(self._form.written) != [
+                (0,)
+            ]:
+                raise SafetyRefused(self._form.exists.at(f"{self.path} is in use; nothing was changed in it"))
+
+    def _check(self) -> None:
+        with self.read() as connection:
+            version = check_form(connection, self._form)
+        if version == len(self._form.migrations):
+            return
+        if self._read_only:
+            raise Unreachable(
+                SCHEMA_OLDER.at(f"{self.path} has schema {version}; run a command that writes, which migrates it")
+            )
+        with self.write(_READ_WAIT_MS) as connection:
+            self._migrate(connection, connection.schema_version())
+
+    def _migrate(self, connection: Connection, version: int) -> None:
+        reached = migrate(connection.run, self._form.migrations, SQLITE_TYPES, version)
+        connection.run(f"PRAGMA user_version = {reached}")
+
+    def _take_reader(self) -> Connection:
+        with self._pool_lock:
+            self._check_open()
+            if self._pool:
+                return self._pool.pop()
+        connection = Connection(self.path, read_only=self._read_only)
+        connection.run("PRAGMA query_only = ON")
+        return connection
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._pool_lock:
+            if connection.usable and not self._closed and len(self._pool) < _IDLE_READERS:
+                return self._pool.append(connection)
+        connection.close()
+
+    def _take_writer(self) -> Connection:
+        self._check_open()
+        if self._writer is None or not self._writer.usable:
+            self._writer = Connection(self.path, read_only=False)
+            self._writer.use_wal()
+        return self._writer
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"{self.path} is closed")
+
+
+def check_form(connection: Connection, form: Form) -> int:
+    """The schema version of a file of this form. Raises SafetyRefused for another's, Unreachable for a newer one."""
+    found = connection.application_id()
+    if found != form.application_id:
+        raise SafetyRefused(
+            STATE_FOREIGN.at(
+                f"{connection.path} does not hold {form.what} (application id {found:#010x}); name the right file"
+            )
+        )
+    version, known = connection.schema_version(), len(form.migrations)
+    if version > known:
+        raise Unreachable(
+            SCHEMA_NEWER.at(
+                f"{connection.path} has schema {version}, this fleetctl knows up to {known}; use the newer fleetctl"
+            )
+        )
+    return version
+
+
+def busy(path: str, wait_ms: int) -> Busy:
+    return Busy(
+        STATE_BUSY.at(
+            f"{path} was being written for longer than {wait_ms} ms; wait for that command to end, or give a longer --wait"
+        )
+    )
+
+
+def new_copy(source: Connection, path: str) -> None:
+    """Copy into a new private file. Raises BadInput when it exists; nothing stays of a copy that failed."""
+    files.make_new(path)
+    try:
+        target = Connection(path, read_only=False)
+        try:
+            source.copy_into(target, _READ_WAIT_MS)
+            target.one_file()
+        finally:
+            target.close()
+    except BaseException:
+        files.forget(path)
+        raise
