@@ -35,7 +35,7 @@ class BadEnvelope(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The parts of one well-formed envelope. `header_ok` is False when the unprotected header holds anything."""
+    """The parts of one well-formed envelope. `header_ok` is False when the unprotected header is anything but `{}`."""
 
     protected: bytes
     header_ok: bool

@@ -251,7 +251,7 @@ class BadCore(ValueError):
 _CHAIN_FIELDS = (Field("seq", UINT), Field("prev", DIGEST), Field("steward", IDENTIFIER))
 
 
-class _Layout:
+class Layout:
     """The bytes of one event's core with one set of optional fields: what the writer emits and the fast reader matches."""
 
     def __init__(self, cls: type[Event]) -> None:
@@ -326,12 +326,12 @@ def make(cls: type[Event], values: Mapping[str, Any]) -> Event:
 
 _ALL = [cls for group in EVENTS.values() for cls in group.values()]
 _DEFAULTS: dict[type[Event], list[tuple[str, Any]]] = {cls: [(item.name, None) for item in fields(cls)] for cls in _ALL}
-_LAYOUTS: dict[type[Event], _Layout] = {cls: _Layout(cls) for cls in _ALL}
+LAYOUTS: dict[type[Event], Layout] = {cls: Layout(cls) for cls in _ALL}
 
 
 def encode_core(event: Event, *, seq: int, prev: bytes, steward: str) -> bytes:
     """The bytes that are signed and addressed for `event` at `seq` after the entry with address `prev`."""
-    return _LAYOUTS[type(event)].encode(event, seq, prev, steward)
+    return LAYOUTS[type(event)].encode(event, seq, prev, steward)
 
 
 def decode_core(data: bytes, kind: StreamKind) -> Core:
@@ -346,7 +346,7 @@ def decode_core(data: bytes, kind: StreamKind) -> Core:
     cls = EVENTS[kind].get(event) if type(event) is str else None
     if cls is None:
         raise BadCore("bad-schema", f"`event` is none of {', '.join(EVENTS[kind])}")
-    return _LAYOUTS[cls].parse(value)
+    return LAYOUTS[cls].parse(value)
 
 
 def _shown(value: object) -> str:
