@@ -43,7 +43,7 @@ clean: ## remove what the targets made
 # Without build isolation the pinned setuptools builds, and nothing unpinned is fetched.
 $(VENV)/.installed: constraints.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "fleetctl needs Python 3.11 or newer; name one with make PYTHON=..." >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv --clear $(VENV) || \
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) cannot make a virtual environment; install its venv package (python3-venv)" >&2; exit 1; }
 	@echo "setting up $(VENV)" >&2
 	@$(PIP) install -c constraints.txt setuptools
