@@ -23,7 +23,8 @@ _FIRST: Final = (
         version {int} NOT NULL, body {text} NOT NULL, fleet {text}, protect {int} NOT NULL, archived {int} NOT NULL,
         explicit_only {int} NOT NULL, last_applied {text}, digest {bytes} NOT NULL, PRIMARY KEY (kind, id)){strict}""",
     """CREATE TABLE tombstones (
-        kind {text} NOT NULL, id {text} NOT NULL, version {int} NOT NULL, PRIMARY KEY (kind, id)){strict}""",
+        kind {text} NOT NULL, id {text} NOT NULL, version {int} NOT NULL, key {text} NOT NULL, name {text} NOT NULL,
+        fleet {text}, last_applied {text}, PRIMARY KEY (kind, id)){strict}""",
     """CREATE TABLE quotas (
         pool {text} NOT NULL, tenant {text} NOT NULL, resource {text} NOT NULL, maximum {int} NOT NULL,
         PRIMARY KEY (pool, tenant, resource)){strict}""",

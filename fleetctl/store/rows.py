@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from fleetctl.canonical import canonical_json
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
-from fleetctl.model.ids import KIND_RANK, ObjectId
-from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey
+from fleetctl.model.ids import KIND_RANK, Kind, ObjectId
+from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
 from fleetctl.model.operational import ClaimRow, Node, Reservation, ReservationState
 from fleetctl.ports import StoredEvent, StoredReceipt, StreamHead
 from fleetctl.store.errors_table import row_unreadable
@@ -25,7 +25,7 @@ def objects(found: Iterable[Row]) -> list[LiveObject]:
     known, out = KIND_RANK, list[LiveObject]()
     for kind, id, tenant, key, name, version, body, fleet, protect, archived, explicit_only, last_applied in found:
         if kind not in known:
-            raise _unknown_kind("objects", kind, id)
+            _kind("objects", kind, id)
         out.append(
             LiveObject(
                 kind=kind,
@@ -63,11 +63,35 @@ def object_values(item: LiveObject) -> Values:
     }
 
 
-def object_key(table: str, kind: str, id: str) -> ObjectKey:
+def object_key(kind: Any, id: Any) -> ObjectKey:
     """Raises Tampered for a kind that does not exist."""
-    if kind not in KIND_RANK:
-        raise _unknown_kind(table, kind, id)
-    return kind, ObjectId(id)  # type: ignore[return-value]  # membership in KIND_RANK is what makes it a Kind
+    return _kind("objects", kind, id), id
+
+
+def tombstone(row: Row) -> Tombstone:
+    """Raises Tampered for a kind that does not exist."""
+    kind, id, version, key, name, fleet, last_applied = row
+    return Tombstone(
+        kind=_kind("tombstones", kind, id),
+        id=id,
+        version=version,
+        key=key,
+        name=name,
+        fleet=fleet,
+        last_applied_json=last_applied,
+    )
+
+
+def tombstone_values(stone: Tombstone) -> Values:
+    return {
+        "kind": stone.kind,
+        "id": stone.id,
+        "version": stone.version,
+        "key": stone.key,
+        "name": stone.name,
+        "fleet": stone.fleet,
+        "last_applied": stone.last_applied_json,
+    }
 
 
 def quota(row: Row) -> QuotaRow:
@@ -262,5 +286,7 @@ def _parsed(table: str, id: str, text: str) -> object:
         raise row_unreadable(f"{table}/{id}", "it holds text that is not JSON") from None
 
 
-def _unknown_kind(table: str, kind: str, id: str) -> Exception:
-    return row_unreadable(f"{table}/{id}", f"no object has the kind {kind!r}")
+def _kind(table: str, kind: Any, id: str) -> Kind:
+    if kind not in KIND_RANK:
+        raise row_unreadable(f"{table}/{id}", f"no object has the kind {kind!r}")
+    return cast(Kind, kind)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 from fleetctl.canonical import Digest, sha256_hex
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import ObjectId
-from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey
+from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
 from fleetctl.model.operational import ClaimRow, Node, Reservation
 from fleetctl.model.usage import BookedUse
 from fleetctl.ports import HeadMoved, StoredEvent, StoredReceipt, StreamHead
@@ -66,12 +66,11 @@ class SqlReader:
 
     def stored_digests(self) -> list[tuple[ObjectKey, bytes]]:
         found = self._db.rows(sql.STORED_DIGESTS)
-        return [(rows.object_key("objects", kind, id), digest) for kind, id, digest in found]
+        return [(rows.object_key(kind, id), digest) for kind, id, digest in found]
 
-    def tombstones(self) -> list[tuple[ObjectKey, int]]:
+    def tombstones(self) -> list[Tombstone]:
         """Also of objects that were made again since."""
-        found = self._db.rows(sql.TOMBSTONES)
-        return [(rows.object_key("tombstones", kind, id), version) for kind, id, version in found]
+        return [rows.tombstone(row) for row in self._db.rows(sql.TOMBSTONES)]
 
     def quotas(self) -> list[QuotaRow]:
         return [rows.quota(row) for row in self._db.rows(sql.QUOTAS)]
@@ -177,10 +176,10 @@ class SqlWriter(SqlReader):
     def put_objects(self, objects: Iterable[LiveObject]) -> None:
         self._db.run_many(sql.PUT_OBJECT, (rows.object_values(item) for item in objects))
 
-    def drop_objects(self, keys: Iterable[ObjectKey]) -> None:
-        values = [{"kind": kind, "id": id} for kind, id in keys]
-        self._db.run_many(sql.BURY_OBJECT, values)
-        self._db.run_many(sql.DROP_OBJECT, values)
+    def drop_objects(self, tombstones: Iterable[Tombstone]) -> None:
+        stones = list(tombstones)
+        self._db.run_many(sql.PUT_TOMBSTONE, (rows.tombstone_values(stone) for stone in stones))
+        self._db.run_many(sql.DROP_OBJECT, ({"kind": stone.kind, "id": stone.id} for stone in stones))
 
     def put_quotas(self, quotas: Iterable[QuotaRow]) -> None:
         self._db.run_many(sql.PUT_QUOTA, (rows.quota_values(row) for row in quotas))

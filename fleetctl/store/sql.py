@@ -47,12 +47,9 @@ PUT_OBJECT: Final = upsert(
         "digest",
     ),
 )
-BURY_OBJECT: Final = (
-    "INSERT INTO tombstones (kind, id, version) SELECT kind, id, version FROM objects WHERE kind = :kind AND id = :id "
-    "ON CONFLICT (kind, id) DO UPDATE SET version = excluded.version"
-)
 DROP_OBJECT: Final = "DELETE FROM objects WHERE kind = :kind AND id = :id"
-TOMBSTONES: Final = "SELECT kind, id, version FROM tombstones ORDER BY kind, id"
+TOMBSTONES: Final = "SELECT kind, id, version, key, name, fleet, last_applied FROM tombstones ORDER BY kind, id"
+PUT_TOMBSTONE: Final = upsert("tombstones", ("kind", "id"), ("version", "key", "name", "fleet", "last_applied"))
 
 QUOTAS: Final = "SELECT pool, tenant, resource, maximum FROM quotas ORDER BY pool, tenant, resource"
 PUT_QUOTA: Final = upsert("quotas", ("pool", "tenant", "resource"), ("maximum",))

@@ -12,7 +12,8 @@ from fleetctl.store import files, sql
 from fleetctl.store.errors_table import STATE_CORRUPT
 from fleetctl.store.migrations import MIGRATIONS
 from fleetctl.store.session import SqlReader, SqlWriter
-from fleetctl.store.sqlite_db import Connection, Database, Form, check_form, new_copy
+from fleetctl.store.sqlite_connection import Connection
+from fleetctl.store.sqlite_db import Database, Form, check_form, new_copy
 
 ENGINE_MISSING = code(
     "engine-missing",
