@@ -95,7 +95,7 @@ class Connection:
 
     def commit(self) -> None:
         """Make it durable, or leave nothing and raise. A transaction in which a statement failed is not committed,
-        even if somebody caught the error: SQLite may have undone its first half already.
+        even if somebody caught the error.
         """
         failed = self.failed
         if failed is not None:
@@ -127,6 +127,7 @@ class Connection:
             if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and tries < 0:
                 raise busy(target.path, wait_ms)
 
+        target.run("PRAGMA busy_timeout = 0")
         with translated(target.path):
             self._raw.backup(target._raw, progress=tick, sleep=0.25)
 
@@ -140,6 +141,9 @@ class Connection:
 
     @contextmanager
     def _noting(self) -> Iterator[None]:
+        # When a disk is full SQLite undoes the whole transaction; a statement after that would commit by itself.
+        if self.failed is not None:
+            raise self.failed
         try:
             yield
         except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
