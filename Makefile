@@ -18,7 +18,7 @@ demo: $(VENV)/.installed ## run the main job on an example, in a home of its own
 	@scripts/clean-home.sh env PATH="$(CURDIR)/$(BIN):$$PATH" bash scripts/demo.sh
 
 test: $(VENV)/.installed ## run the whole suite
-	@scripts/clean-home.sh $(CURDIR)/$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	@scripts/clean-home.sh $(CURDIR)/$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 check: $(VENV)/.installed ## lint, format, types, layers, generated docs
 	$(BIN)/ruff check .

@@ -22,8 +22,6 @@ import fleetctl
 ROOT = Path(__file__).resolve().parents[2]
 NOT_SOURCE = (".*", "__pycache__", "*.egg-info", "build", "dist")
 
-pytestmark = pytest.mark.xdist_group("packages")  # one build serves all of them
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
