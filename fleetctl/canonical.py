@@ -40,6 +40,11 @@ def digest_of(value: object) -> Digest:
     return sha256_hex(canonical_bytes(value))
 
 
+def is_digest(text: str) -> bool:
+    """Whether `text` is 64 lower-case hex digits."""
+    return len(text) == 64 and not text.strip("0123456789abcdef")
+
+
 def _checked(value: object) -> object:
     if type(value) is str or type(value) is bool:
         return value

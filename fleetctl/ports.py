@@ -1,4 +1,4 @@
-"""The seams: what the engine needs from a store, a signer and a witness. Protocols and the rows they carry, no code."""
+"""The seams: what the engine needs from a store and a witness (a signer is `ledger.keys.Signer`). Protocols and the rows they carry, no code."""
 
 from __future__ import annotations
 
@@ -166,21 +166,6 @@ class Store(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class Signer(Protocol):
-    """A private Ed25519 key with its name."""
-
-    @property
-    def kid(self) -> str: ...
-    @property
-    def public_key(self) -> bytes:
-        """32 bytes."""
-        ...
-
-    def sign(self, message: bytes) -> bytes:
-        """64 bytes."""
-        ...
 
 
 class Witness(Protocol):

@@ -1,0 +1,337 @@
+"""Apply: one command that runs a saved plan and recomputes none of it. The steps are those of the design, numbered.
+
+ 1 read and check the file · 2 it is for this engine · 3 required signatures · 4 the witness is not ahead of us
+ 5 open the write transaction · 6 the live state and the ledger are what was sealed · 7 already applied?
+ 8 every precondition holds · 9 dangers again · 10 decide and write · 11 append `applied`, keep the documents
+12 commit · 13 witness both heads · 14 the receipt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NoReturn
+
+from fleetctl.canonical import Digest, canonical_bytes, is_digest, sha256_hex
+from fleetctl.capacity.decide import Actor, decide
+from fleetctl.capacity.working import Working
+from fleetctl.diagnostics import Diagnostic, code
+from fleetctl.engine.context import Engine, check_identity, check_open
+from fleetctl.engine.journal import write_journal
+from fleetctl.engine.state import check_state, digests_of, load_snapshot
+from fleetctl.engine.streams import read_usages
+from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
+from fleetctl.engine.writing import write_changes
+from fleetctl.errors import BadInput, EngineRefused, SafetyRefused, Stale, WitnessMissing
+from fleetctl.ledger.entries import Applied
+from fleetctl.model.changes import Changes
+from fleetctl.model.declared import Acceptance
+from fleetctl.model.ids import Kind, ObjectId, fleet_caller
+from fleetctl.model.live import FleetRecord, ObjectKey, Snapshot, state_digest
+from fleetctl.model.operation import Operation
+from fleetctl.plan.dangers import Danger, find_dangers, unaccepted
+from fleetctl.plan.planfile import UNREADABLE, PlanFile, body_bytes, read_plan
+from fleetctl.ports import Reader, Writer
+from fleetctl.units import UnixMs
+
+FOREIGN_PLAN = code(
+    "foreign-plan",
+    "The plan was made for another engine",
+    trigger="apply or check is given a plan whose engine is not the one that is open",
+    exit_code=3,
+)
+MISSING_SIGNATURE = code(
+    "missing-signature",
+    "The plan lacks signatures that the engine's settings require",
+    trigger="`requiredApprovals` is higher than the number of valid signatures on the plan",
+    exit_code=3,
+)
+UNACCEPTED_DANGER = code(
+    "unaccepted-danger",
+    "The plan holds a danger that nobody accepted as it is now",
+    trigger="a danger, computed again under the write lock, has no acceptance in force or is worse than the accepted figure",
+    exit_code=3,
+)
+STALE_PLAN = code(
+    "stale-plan",
+    "The ground under the plan has moved",
+    trigger="an object that the plan touches was changed, made or removed since it was planned",
+    exit_code=4,
+)
+STALE_SOURCE = code(
+    "stale-source",
+    "The fleet was applied again since the plan was made",
+    trigger="the plan was made against another last apply of the fleet than the one that is live",
+    exit_code=4,
+)
+WITNESS_MISSING = code(
+    "witness-missing",
+    "Applied and committed, but a required witness has not countersigned",
+    trigger="`--require-witness` or the settings ask for more receipts than arrived",
+    exit_code=5,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyReceipt:
+    """What an apply did. `entry` is the journal entry, absent when there was nothing to do."""
+
+    result: Literal["applied", "already-applied", "nothing-to-do"]
+    plan: Digest
+    entry: int | None
+    operations: int
+    witnessed: Witnessed
+    accepted: tuple[str, ...] = ()
+
+
+class Unwitnessed(WitnessMissing):
+    """Applied and committed; `receipt` says what is and what is missing."""
+
+    def __init__(self, receipt: ApplyReceipt, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic)
+        self.receipt = receipt
+
+
+def apply_plan(
+    engine: Engine,
+    data: bytes,
+    *,
+    accept: Iterable[str] = (),
+    wait_ms: int = 60_000,
+    require_witness: bool = False,
+) -> ApplyReceipt:
+    """Run a plan file's operations, all of them or none.
+
+    `accept` are danger ids accepted now. Raises BadInput (1), SafetyRefused (3), Stale (4), Busy (4); Unwitnessed
+    (5) after the commit, with the receipt.
+    """
+    file = read_plan(data)  # step 1
+    check_target(engine, file)  # step 2
+    with engine.store.read() as reader:
+        check_identity(engine, reader)
+    refuse_rollback(engine)  # step 4; step 3 needs the settings, which are read under the lock
+    with engine.store.write(wait_ms) as tx:  # step 5
+        done = _under_lock(engine, tx, file, tuple(accept))
+    # step 12 is the end of the transaction above
+    witnessed = witness_heads(engine)  # step 13
+    receipt = replace(done, witnessed=witnessed)
+    if require_witness and not witnessed.enough(at_least=1):
+        _refuse_unwitnessed(receipt)
+    if not witnessed.enough():
+        _refuse_unwitnessed(receipt)
+    return receipt  # step 14
+
+
+def check_plan(engine: Engine, data: bytes, accept: Iterable[str] = ()) -> PlanFile:
+    """Whether a plan could be applied now: returns it, or raises what `apply` would. Changes nothing."""
+    file = read_plan(data)
+    check_target(engine, file)
+    with engine.store.read() as reader:
+        check_identity(engine, reader)
+        ground = _ground(engine, reader, file)
+        if ground.applied_as is None:
+            _check_ground(ground, reader, file, tuple(accept), engine.clock.now_ms())
+            _decide_all(ground.snapshot, file, engine.clock.now_ms())
+    return file
+
+
+def check_target(engine: Engine, file: PlanFile) -> None:
+    """The plan is this engine's. Raises SafetyRefused."""
+    if file.body.engine != engine.id:
+        raise SafetyRefused(
+            FOREIGN_PLAN.at(f"the plan is for engine {file.body.engine}, the engine that is open is {engine.id}")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What apply stands on: the verified snapshot, its digests, and whether this very plan is in the journal."""
+
+    snapshot: Snapshot
+    digests: dict[ObjectKey, bytes]
+    state: bytes
+    applied_as: int | None
+
+
+def _ground(engine: Engine, reader: Reader, file: PlanFile) -> _Ground:
+    check_open(reader)
+    usages = read_usages(engine, reader)  # step 6: the ledger resumes from its checkpoint and verifies
+    snapshot = load_snapshot(engine, reader, usages)
+    digests = digests_of(snapshot.objects)
+    state = check_state(engine, reader, digests)  # step 6: the state is the sealed one
+    return _Ground(snapshot=snapshot, digests=digests, state=state, applied_as=reader.applied_entry(file.digest))
+
+
+def _under_lock(engine: Engine, tx: Writer, file: PlanFile, accept: tuple[str, ...]) -> ApplyReceipt:
+    ground = _ground(engine, tx, file)
+    if ground.applied_as is not None:  # step 7
+        return _receipt("already-applied", file, ground.applied_as)
+    now = UnixMs(engine.clock.now_ms())
+    accepted = _check_ground(ground, tx, file, accept, now)
+    if not file.body.operations:
+        return _receipt("nothing-to-do", file, None)
+    changes = _decide_all(ground.snapshot, file, now)  # step 10
+    touched = write_changes(tx, changes, now)
+    entry = _append(engine, tx, ground, file, touched, accepted)  # step 11
+    return replace(_receipt("applied", file, entry), accepted=accepted)
+
+
+def _check_ground(
+    ground: _Ground, reader: Reader, file: PlanFile, accept: tuple[str, ...], now: int
+) -> tuple[str, ...]:
+    """Steps 3, 8 and 9. Returns the ids of the dangers that were there and accepted."""
+    required = ground.snapshot.settings().required_approvals
+    if required:  # step 3
+        raise SafetyRefused(
+            MISSING_SIGNATURE.at(f"{required} approval(s) are required and the plan carries none that counts")
+        )
+    _check_source(ground.snapshot, file)  # step 8
+    moved = [item for item in file.body.operations if not _holds(item, ground.snapshot)]
+    if moved:
+        raise Stale(_moved(item, ground.snapshot, reader) for item in moved)
+    dangers = find_dangers(  # step 9
+        file.body.operations, file.body.fleet, ground.snapshot, file.body.provenance
+    )
+    acceptances = (*file.body.acceptances, *(Acceptance(danger=id) for id in accept))
+    refused = unaccepted(dangers, acceptances, file.planned_figures(), now)
+    if refused:
+        raise SafetyRefused(_not_accepted(danger, why) for danger, why in refused)
+    return tuple(sorted({danger.id for danger in dangers}))
+
+
+def _check_source(snapshot: Snapshot, file: PlanFile) -> None:
+    record = snapshot.fleets.get(file.body.fleet)
+    live = None if record is None else record.commit
+    if live != file.body.provenance.last_commit:
+        raise Stale(
+            STALE_SOURCE.at(
+                f"fleet {file.body.fleet} was last applied from {live or 'no known commit'}, the plan was made after "
+                f"{file.body.provenance.last_commit or 'none'}; plan again"
+            )
+        )
+
+
+def _holds(item: Operation, snapshot: Snapshot) -> bool:
+    found = snapshot.objects.get((item.kind, item.id))
+    wants = item.precondition
+    if not all(_there(snapshot, id) for id in wants.requires):
+        return False
+    if wants.version is not None:
+        return found is not None and found.version == wants.version
+    stone = snapshot.tombstones.get((item.kind, item.id))
+    return found is None and (stone.version if stone else 0) == wants.absent
+
+
+def _there(snapshot: Snapshot, id: ObjectId) -> bool:
+    """Whether an object of another fleet that the operation names is still live."""
+    kinds: tuple[Kind, ...] = ("site", "pool", "entitlement", "market-pool")
+    found = (snapshot.objects.get((kind, id)) for kind in kinds)
+    return any(item is not None and not item.archived for item in found)
+
+
+def _moved(item: Operation, snapshot: Snapshot, reader: Reader) -> Diagnostic:
+    found = snapshot.objects.get((item.kind, item.id))
+    entries = reader.journal_touching(item.kind, item.id)
+    by = f" by journal entry {entries[-1]}" if entries else ""
+    now = f"is at version {found.version}" if found is not None else "does not exist"
+    wants = item.precondition
+    planned = f"version {wants.version}" if wants.version is not None else "its absence"
+    return STALE_PLAN.at(
+        f"{item.label} {now}, moved{by}; the plan was made against {planned}. Plan again", subject=item.label
+    )
+
+
+def _not_accepted(danger: Danger, why: str) -> Diagnostic:
+    return UNACCEPTED_DANGER.at(
+        f"{danger.id}: {danger.detail}. Refused because {why}; accept it in the fleet files under `accept` "
+        f"(`danger: {danger.id}`) or with `--accept {danger.id}`, and plan again",
+        subject=danger.subject,
+    )
+
+
+def _decide_all(snapshot: Snapshot, file: PlanFile, now: int) -> list[Changes]:
+    """Every operation's changes, in order. A refusal here means that the ground moved: the plan passed `decide`."""
+    working = Working(snapshot)
+    actor = Actor(tenant=file.body.tenant, caller=fleet_caller(file.body.fleet), fleet=file.body.fleet)
+    out = []
+    for item in file.body.operations:
+        try:
+            changes = decide(working, item, actor, UnixMs(now))
+        except EngineRefused as error:
+            raise Stale(
+                STALE_PLAN.at(
+                    f"{found.detail} (this was allowed when the plan was made); plan again", subject=item.label
+                )
+                for found in error.diagnostics
+            ) from None
+        working.apply(changes)
+        out.append(changes)
+    return out
+
+
+def _append(
+    engine: Engine, tx: Writer, ground: _Ground, file: PlanFile, touched: set[ObjectKey], accepted: Sequence[str]
+) -> int:
+    digests = {key: digest for key, digest in ground.digests.items() if key not in touched}
+    digests |= {key: item.digest() for key in touched if (item := tx.object(*key)) is not None}
+    commit = _commit(file)
+    sealed = write_journal(
+        engine,
+        tx,
+        Applied,
+        state_before=ground.state,
+        state_after=state_digest(digests.items()),
+        touched=touched,
+        index_plan=file.digest,
+        fleet=file.body.fleet,
+        plan=bytes.fromhex(file.digest),
+        context=bytes.fromhex(file.context_digest),
+        config=bytes.fromhex(_config(file)),
+        commit=commit,
+        operations=len(file.body.operations),
+        accepted=tuple(accepted) or None,
+    )
+    origin = file.body.provenance.origin
+    tx.put_fleet(file.body.fleet, FleetRecord(entry=sealed.seq, commit=commit, origin=origin))
+    tx.put_document(file.digest, body_bytes(file))
+    tx.put_document(file.context_digest, canonical_bytes(file.context))
+    if file.signatures:
+        signatures = canonical_bytes(list(file.signatures))
+        tx.put_document(sha256_hex(signatures), signatures)
+    return sealed.seq
+
+
+def _config(file: PlanFile) -> str:
+    config = file.context.get("config")
+    if type(config) is not str or not is_digest(config):
+        raise BadInput(UNREADABLE.at("`context.config` is not a digest; make the plan again"))
+    return config
+
+
+def _commit(file: PlanFile) -> str | None:
+    commit = file.context.get("commit")
+    if commit is not None and (type(commit) is not str or not 0 < len(commit) <= 80):
+        raise BadInput(UNREADABLE.at("`context.commit` is not a commit; make the plan again"))
+    return commit
+
+
+def _receipt(
+    result: Literal["applied", "already-applied", "nothing-to-do"], file: PlanFile, entry: int | None
+) -> ApplyReceipt:
+    return ApplyReceipt(
+        result=result,
+        plan=file.digest,
+        entry=entry,
+        operations=len(file.body.operations),
+        witnessed=Witnessed(grade="self-attested"),
+    )
+
+
+def _refuse_unwitnessed(receipt: ApplyReceipt) -> NoReturn:
+    raise Unwitnessed(
+        receipt,
+        WITNESS_MISSING.at(
+            f"the plan is applied as journal entry {receipt.entry}, graded {receipt.witnessed.grade}; "
+            "finish it with `fleetctl ledger witness` once the witness answers"
+        ),
+    )

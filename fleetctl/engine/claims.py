@@ -1,0 +1,219 @@
+"""Claims on entitlements: decided by pool/1 §4 and appended in one compare-and-append on the head decided on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn, cast
+
+from fleetctl.diagnostics import Code, code
+from fleetctl.engine.context import Engine, check_identity, check_open
+from fleetctl.engine.journal import append_sealed
+from fleetctl.engine.streams import Usages, last_usage_at_ms, read_usages
+from fleetctl.errors import EngineRefused
+from fleetctl.ledger.chain import seal
+from fleetctl.ledger.entries import Admitted, Released
+from fleetctl.ledger.identifiers import check_identifier
+from fleetctl.model.bodies import EntitlementBody
+from fleetctl.model.live import LiveObject
+from fleetctl.model.operational import ClaimRow
+from fleetctl.pool1.admission import Verdict, decide
+from fleetctl.pool1.claim import Claim, Figure, charged
+from fleetctl.pool1.grade import Grade
+from fleetctl.pool1.tree import Entitlement, Tree, TreeState, Usage
+from fleetctl.ports import Reader, Writer
+
+DUPLICATE_CLAIM = code(
+    "duplicate-claim",
+    "The claim id was used before",
+    trigger="a claim is admitted under an id that the ledger has already admitted, released or not",
+    engine_code="CONFLICT",
+)
+CLAIM_NOT_OPEN = code(
+    "claim-not-open",
+    "The claim is not open",
+    trigger="a release of a claim that was never admitted or is released already",
+    engine_code="INVALID_STATE",
+)
+ENTITLEMENT_NOT_FOUND = code(
+    "entitlement-not-found",
+    "No live entitlement has this id or key",
+    trigger="a claim names an entitlement by a key that several fleets use, or that none has",
+    engine_code="NOT_FOUND",
+)
+
+WAIT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The answer to a claim. `entry` is the index of its Admitted entry; absent for Queue and Deny, which write nothing."""
+
+    claim: str
+    entitlement: str
+    verdict: Verdict
+    entry: int | None
+    stream: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A claim that ended: what is charged in place of its reservation, at the figure's grade."""
+
+    claim: str
+    entitlement: str
+    charged: Figure
+    reserved_uj: int
+    entry: int
+    stream: str
+
+
+def admit(
+    engine: Engine,
+    *,
+    claim: str,
+    entitlement: str,
+    gang_size: int,
+    devices_per_member: int,
+    estimate_uj: int,
+    grade: Grade,
+    workload_class: str | None = None,
+    wait_ms: int = WAIT_MS,
+) -> Admission:
+    """Decide a claim and, when it is admitted, append it. `entitlement` is an id or a key.
+
+    Raises BadInput for ids outside the ledger's alphabet, EngineRefused for a claim id used before, Tampered.
+    """
+    check_identifier(claim, "claim")
+    with engine.store.write(wait_ms) as tx:
+        check_identity(engine, tx)
+        check_open(tx)
+        usages = read_usages(engine, tx)
+        wanted = Claim(
+            entitlement=entitlement_id(tx, entitlement),
+            gang_size=gang_size,
+            devices_per_member=devices_per_member,
+            estimate_uj=estimate_uj,
+            grade=grade,
+            claim_class=workload_class,
+        )
+        return admit_in(engine, tx, usages, tree_state(tx, usages), claim, wanted)
+
+
+def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim: str, wanted: Claim) -> Admission:
+    """Decide and append in an open transaction, on the usage read in it. A Queue or a Deny writes nothing (§6.2)."""
+    if usages.fold.is_used(claim):
+        _refuse(DUPLICATE_CLAIM, f"claim {claim} was admitted before; every claim needs an id of its own", claim)
+    verdict = decide(state, wanted)
+    if not verdict.admitted:
+        return Admission(claim=claim, entitlement=wanted.entitlement, verdict=verdict, entry=None, stream=usages.stream)
+    sealed = seal(
+        Admitted(
+            at_ms=max(engine.clock.now_ms(), last_usage_at_ms(engine, tx, usages)),
+            claim=claim,
+            entitlement=wanted.entitlement,
+            workload_class=wanted.claim_class,
+            reserved_uj=verdict.reserved_uj,
+            borrowed_uj=verdict.borrowed_uj,
+            devices=verdict.devices,
+            grade=wanted.grade.value,
+        ),
+        usages.head,
+        engine.sealing(),
+    )
+    append_sealed(tx, usages.stream, sealed)
+    tx.put_claim(ClaimRow(stream=usages.stream, claim=claim, entitlement=wanted.entitlement, admitted_at=sealed.seq))
+    return Admission(
+        claim=claim, entitlement=wanted.entitlement, verdict=verdict, entry=sealed.seq, stream=usages.stream
+    )
+
+
+def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_ms: int = WAIT_MS) -> Release:
+    """End a claim. Without a reading its reservation is charged, at Estimator (readings A38).
+
+    Raises EngineRefused for a claim that is not open.
+    """
+    check_identifier(claim, "claim")
+    with engine.store.write(wait_ms) as tx:
+        check_identity(engine, tx)
+        check_open(tx)
+        return release_in(engine, tx, read_usages(engine, tx), claim, reading)
+
+
+def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: Figure | None) -> Release:
+    """As `release`, in an open transaction."""
+    opened = usages.fold.open_claims.get(claim)
+    if opened is None:
+        why = "was released already" if usages.fold.is_used(claim) else "was never admitted"
+        _refuse(CLAIM_NOT_OPEN, f"claim {claim} {why}; `fleetctl claims list` shows the open ones", claim)
+    figure = charged(opened.reserved_uj, reading)
+    sealed = seal(
+        Released(
+            at_ms=max(engine.clock.now_ms(), last_usage_at_ms(engine, tx, usages)),
+            claim=claim,
+            spent_uj=figure.energy_uj,
+            grade=figure.grade.value,
+        ),
+        usages.head,
+        engine.sealing(),
+    )
+    append_sealed(tx, usages.stream, sealed)
+    tx.put_claim(
+        ClaimRow(
+            stream=usages.stream,
+            claim=claim,
+            entitlement=opened.entitlement,
+            admitted_at=opened.seq,
+            released_at=sealed.seq,
+        )
+    )
+    return Release(
+        claim=claim,
+        entitlement=opened.entitlement,
+        charged=figure,
+        reserved_uj=opened.reserved_uj,
+        entry=sealed.seq,
+        stream=usages.stream,
+    )
+
+
+def tree_state(reader: Reader, usages: Usages) -> TreeState:
+    """The declared entitlement tree with the usage of the stream in force."""
+    tree = Tree(_entitlement(item) for item in reader.objects() if item.kind == "entitlement")
+    used = {
+        name: Usage(spent_uj=use.spent_uj, reserved_uj=use.reserved_uj, devices=use.devices)
+        for name, use in usages.entitlements.items()
+    }
+    return TreeState(tree, used)
+
+
+def entitlement_id(reader: Reader, id_or_key: str) -> str:
+    """The id of an entitlement given by id or key; the text itself when nothing has it, so that §4.1 can deny it.
+
+    Raises EngineRefused when several have the key.
+    """
+    found = [item for item in reader.objects() if item.kind == "entitlement" and id_or_key in (item.id, item.key)]
+    if len(found) > 1:
+        ids = ", ".join(sorted(item.id for item in found))
+        _refuse(
+            ENTITLEMENT_NOT_FOUND,
+            f"{len(found)} entitlements have the key {id_or_key}; name one by id: {ids}",
+            id_or_key,
+        )
+    return found[0].id if found else check_identifier(id_or_key, "entitlement")
+
+
+def _entitlement(item: LiveObject) -> Entitlement:
+    body = cast(EntitlementBody, item.body())
+    return Entitlement(
+        id=item.id,
+        parent=body.parent,
+        guarantee_uj=body.guarantee_uj,
+        guarantee_devices=body.guarantee_devices,
+        over_quota_weight=body.over_quota_weight,
+        limit_uj=body.limit_uj,
+        priority=body.priority,
+    )
+
+
+def _refuse(kind: Code, detail: str, claim: str) -> NoReturn:
+    raise EngineRefused(kind.at(detail, subject=f"claim/{claim}"))

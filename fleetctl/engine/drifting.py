@@ -1,0 +1,111 @@
+"""Drift of a fleet: read-only, with who did it from the journal, and the ledgers verified on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from fleetctl.canonical import canonical_bytes, sha256_hex
+from fleetctl.diagnostics import Diagnostic
+from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
+from fleetctl.engine.journal import write_journal
+from fleetctl.engine.planning import Source, provenance
+from fleetctl.engine.rebuild import replay
+from fleetctl.engine.state import check_state, digests_of, load_snapshot
+from fleetctl.engine.streams import journal_events, read_usages, verify_stream
+from fleetctl.errors import NotVerified, Tampered
+from fleetctl.ledger.entries import JournalEvent, Reported
+from fleetctl.model.declared import Fleet
+from fleetctl.plan.drift import Drift, DriftItem, find_drift
+from fleetctl.plan.planner import draft_plan
+from fleetctl.ports import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """Who moved an object last, and when, by the journal. Absent: nobody did it through the engine."""
+
+    actor: str
+    at_ms: int
+    entry: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReport:
+    """The answer of `drift`. `tampered` says what does not verify; nothing else is reported then."""
+
+    result: Literal["none", "drift", "tampered"]
+    drift: Drift
+    culprits: dict[str, Culprit]
+    """By `kind/key`."""
+    warnings: tuple[Diagnostic, ...] = ()
+    tampered: tuple[Diagnostic, ...] = ()
+
+
+def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = False) -> DriftReport:
+    """Compare a fleet with what is live. `full` verifies both ledgers from genesis and folds the journal's documents."""
+    with engine.store.read() as reader:
+        check_identity(engine, reader)
+        try:
+            usages = read_usages(engine, reader)
+            journal = verify_stream(engine, reader, journal_stream(reader))
+            snapshot = load_snapshot(engine, reader, usages)
+            check_state(engine, reader, digests_of(snapshot.objects))
+            if full:
+                replay(engine, reader)
+        except (Tampered, NotVerified) as error:
+            return DriftReport(result="tampered", drift=_NO_DRIFT, culprits={}, tampered=error.diagnostics)
+        now = engine.clock.now_ms()
+        plan, problems = draft_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source))
+        drift = find_drift(fleet, snapshot, plan, now)
+        culprits = _culprits(engine, reader, drift.items) if journal.length else {}
+    return DriftReport(
+        result="drift" if drift.items else "none",
+        drift=drift,
+        culprits=culprits,
+        warnings=(*plan.warnings, *problems),
+    )
+
+
+def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms: int = 60_000) -> int:
+    """Keep a drift report under its digest and journal it as `reported`. Returns the entry."""
+    kept = canonical_bytes(report)
+    with engine.store.write(wait_ms) as tx:
+        check_identity(engine, tx)
+        check_open(tx)
+        snapshot = load_snapshot(engine, tx, read_usages(engine, tx))
+        state = check_state(engine, tx, digests_of(snapshot.objects))
+        tx.put_document(sha256_hex(kept), kept)
+        sealed = write_journal(
+            engine,
+            tx,
+            Reported,
+            state_before=state,
+            state_after=state,
+            report=bytes.fromhex(sha256_hex(kept)),
+            result=result,
+        )
+    return sealed.seq
+
+
+_NO_DRIFT = Drift(items=(), ignored=(), pending=())
+
+
+def _culprits(engine: Engine, reader: Reader, items: Iterable[DriftItem]) -> dict[str, Culprit]:
+    last: dict[str, int] = {}
+    for item in items:
+        entries = reader.journal_touching(item.kind, item.id)
+        if entries:
+            last[item.label] = entries[-1]
+    wanted = set(last.values())
+    found: dict[int, JournalEvent] = {}
+    if wanted:
+        found = {
+            index: event for index, event in journal_events(engine, reader, journal_stream(reader)) if index in wanted
+        }
+    return {
+        label: Culprit(actor=found[entry].actor, at_ms=found[entry].at_ms, entry=entry)
+        for label, entry in last.items()
+        if entry in found
+    }

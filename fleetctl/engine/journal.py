@@ -1,0 +1,62 @@
+"""One journal entry for each change of configuration, in the transaction that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.streams import head_of, last_at_ms
+from fleetctl.ledger.chain import Sealed, seal
+from fleetctl.ledger.entries import JournalEvent
+from fleetctl.model.live import ObjectKey
+from fleetctl.ports import Writer
+
+
+def write_journal(
+    engine: Engine,
+    tx: Writer,
+    event: type[JournalEvent],
+    *,
+    state_before: bytes,
+    state_after: bytes,
+    touched: Iterable[ObjectKey] = (),
+    index_plan: str | None = None,
+    **fields: Any,
+) -> Sealed:
+    """Seal and append one entry, with the entitlement ledger as it stands. `at_ms` never falls.
+
+    Raises Unreachable without the steward's key.
+    """
+    stream = journal_stream(tx)
+    usage = head_of(engine, tx, usage_stream(tx))
+    sealed = seal(
+        event(
+            at_ms=max(engine.clock.now_ms(), last_at_ms(engine, tx, stream)),
+            actor=engine.actor,
+            state_before=state_before,
+            state_after=state_after,
+            ledger=usage.ledger,
+            ledger_head=usage.address,
+            ledger_length=usage.length,
+            **fields,
+        ),
+        head_of(engine, tx, stream),
+        engine.sealing(),
+    )
+    append_sealed(tx, stream, sealed)
+    tx.index_journal(sealed.seq, touched, index_plan)
+    return sealed
+
+
+def append_sealed(tx: Writer, stream: str, sealed: Sealed) -> None:
+    """Append by compare-and-set on the head that the entry was sealed on."""
+    found = tx.stream(stream)
+    assert found is not None, "a stream is opened before anything is sealed for it"
+    tx.append(
+        stream,
+        expected_length=sealed.seq,
+        expected_head=found.head,
+        sealed=sealed.data,
+        address=sealed.address,
+    )

@@ -1,0 +1,78 @@
+"""Planning over a live engine: one consistent reading, the pure planner, and the plan file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from fleetctl import __version__
+from fleetctl.engine.context import Engine, check_identity, journal_stream
+from fleetctl.engine.state import load_snapshot
+from fleetctl.engine.streams import head_of, read_usages
+from fleetctl.model.declared import Fleet
+from fleetctl.model.live import Snapshot
+from fleetctl.plan.context import Surroundings, plan_context
+from fleetctl.plan.dangers import Provenance
+from fleetctl.plan.planfile import PlanFile, plan_file
+from fleetctl.plan.planner import Plan, make_plan
+from fleetctl.ports import Reader
+
+
+def _no_history(_commit: str) -> bool | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the files come from. `commit` carries `+dirty` when files are uncommitted; `origin` is (root commit hash, path).
+
+    `is_ancestor(commit)` says whether a commit is an ancestor of the files' one; None when nobody can say.
+    """
+
+    commit: str | None = None
+    origin: tuple[str, str] | None = None
+    is_ancestor: Callable[[str], bool | None] = _no_history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan with its file and the snapshot it was made on."""
+
+    plan: Plan
+    file: PlanFile
+    snapshot: Snapshot
+
+
+def read_snapshot(engine: Engine, reader: Reader) -> Snapshot:
+    """The snapshot of one reading, its usage verified. Raises SafetyRefused for another engine's state, Tampered."""
+    check_identity(engine, reader)
+    return load_snapshot(engine, reader, read_usages(engine, reader))
+
+
+def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accept: Iterable[str] = ()) -> Planned:
+    """Plan a fleet. Writes nothing and never blocks on an apply.
+
+    Raises EngineRefused with every refusal, SafetyRefused for a protected object, Tampered for an unverified ledger.
+    """
+    with engine.store.read() as reader:
+        snapshot = read_snapshot(engine, reader)
+        journal = head_of(engine, reader, journal_stream(reader))
+    now = engine.clock.now_ms()
+    plan = make_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source), accept=accept)
+    around = Surroundings(
+        at=now,
+        host=host,
+        tool=f"fleetctl {__version__}",
+        journal_length=journal.length,
+        journal_head=journal.address,
+        commit=source.commit,
+    )
+    return Planned(plan=plan, file=plan_file(plan, plan_context(plan, fleet, snapshot, around)), snapshot=snapshot)
+
+
+def provenance(fleet: Fleet, snapshot: Snapshot, source: Source) -> Provenance:
+    """How the files relate to the fleet's last apply."""
+    record = snapshot.fleets.get(fleet.name)
+    last = None if record is None else record.commit
+    ancestor = None if last is None else source.is_ancestor(last.removesuffix("+dirty"))
+    return Provenance(last_commit=last, ancestor=ancestor, origin=source.origin)

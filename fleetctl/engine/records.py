@@ -1,0 +1,66 @@
+"""Journal entries with the documents they name: from an engine's store or from an exported bundle alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from fleetctl.diagnostics import code
+from fleetctl.errors import Tampered
+from fleetctl.ledger.entries import Applied, Called, JournalEvent
+from fleetctl.model.operation import Operation, OperationError, operation_from_json
+
+DOCUMENT_MISSING = code(
+    "document-missing",
+    "A document that the journal names is missing or was changed",
+    trigger="a plan's body or a request is not kept under its digest any more",
+    exit_code=3,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One journal entry with the operations it ran. `tenant` is who acted on them."""
+
+    entry: int
+    event: JournalEvent
+    tenant: str | None
+    fleet: str | None
+    operations: tuple[Operation, ...]
+    origin: tuple[str, str] | None = None
+
+
+Documents = Callable[[str], bytes | None]
+
+
+def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> Iterator[Record]:
+    """Entries with their operations, in order. Raises Tampered for a document that is missing or no document of ours."""
+    for entry, event in events:
+        tenant: str | None = None
+        fleet: str | None = None
+        origin: tuple[str, str] | None = None
+        operations: list[Any] = []
+        if isinstance(event, Applied):
+            body = load_document(documents, event.plan.hex(), entry)
+            tenant, fleet, operations = body.get("tenant"), event.fleet, body.get("operations", [])
+            origin = (body["origin"]["root"], body["origin"]["path"]) if "origin" in body else None
+        elif isinstance(event, Called):
+            body = load_document(documents, event.request.hex(), entry)
+            tenant, operations = body.get("tenant"), [body["operation"]] if "operation" in body else []
+        try:
+            typed = tuple(operation_from_json(item) for item in operations)
+        except OperationError as error:
+            raise Tampered(
+                DOCUMENT_MISSING.at(f"entry {entry} names a document that cannot be read: {error}")
+            ) from None
+        yield Record(entry=entry, event=event, tenant=tenant, fleet=fleet, operations=typed, origin=origin)
+
+
+def load_document(documents: Documents, digest: str, entry: int) -> dict[str, Any]:
+    """A kept JSON document. The store has checked its digest; raises Tampered when there is none."""
+    data = documents(digest)
+    if data is None:
+        raise Tampered(DOCUMENT_MISSING.at(f"journal entry {entry} names document {digest}, which is not kept here"))
+    return cast("dict[str, Any]", json.loads(data))

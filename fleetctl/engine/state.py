@@ -1,0 +1,83 @@
+"""One consistent snapshot of a store, and the check that it is what the journal last sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fleetctl.diagnostics import code
+from fleetctl.engine.context import META_INITIAL, Engine
+from fleetctl.engine.streams import Usages, last_journal_event
+from fleetctl.errors import Tampered
+from fleetctl.ledger.initial import read_initial
+from fleetctl.model.ids import ObjectId
+from fleetctl.model.live import LiveObject, ObjectKey, Snapshot, state_digest
+from fleetctl.model.usage import Usage
+from fleetctl.ports import Reader
+
+STATE_TAMPERED = code(
+    "state-tampered",
+    "The live state is not the one that the journal last sealed",
+    trigger="a database row was edited behind the engine's back, or the journal was",
+    exit_code=3,
+)
+
+
+def load_objects(reader: Reader) -> dict[ObjectKey, LiveObject]:
+    """Every configuration object, by (kind, id)."""
+    return {(item.kind, item.id): item for item in reader.objects()}
+
+
+def load_snapshot(engine: Engine, reader: Reader, usages: Usages) -> Snapshot:
+    """Everything that deciding needs. `usages` is the fold of the entitlement ledger as of the same reading."""
+    quotas: dict[tuple[ObjectId, str], dict[str, int]] = {}
+    for row in reader.quotas():
+        quotas.setdefault((row.pool, row.tenant), {})[row.resource] = row.maximum
+    return Snapshot(
+        engine=engine.id,
+        objects=load_objects(reader),
+        tombstones={(stone.kind, stone.id): stone for stone in reader.tombstones()},
+        quotas=quotas,
+        usage=Usage(
+            booked=dict(reader.booked()),
+            inventory_gpus=dict(reader.inventory_gpus()),
+            entitlements=usages.entitlements,
+        ),
+        fleets=dict(reader.fleets()),
+    )
+
+
+def digests_of(objects: Mapping[ObjectKey, LiveObject]) -> dict[ObjectKey, bytes]:
+    """Each object's digest, computed from what it holds."""
+    return {key: item.digest() for key, item in objects.items()}
+
+
+def sealed_state(engine: Engine, reader: Reader) -> bytes:
+    """The state digest that the journal stands for: the last `state_after`, or what `init` made. Raises Tampered."""
+    last = last_journal_event(engine, reader)
+    if last is not None:
+        return last.state_after
+    sealed = reader.meta(META_INITIAL)
+    data = bytes.fromhex(sealed) if sealed else b""
+    return read_initial(data, engine=engine.id, steward=engine.steward, key=engine.steward_key).state
+
+
+def check_state(engine: Engine, reader: Reader, digests: Mapping[ObjectKey, bytes]) -> bytes:
+    """The live state digest, when it is the sealed one. Raises Tampered and names the rows whose own digest is off."""
+    live, sealed = state_digest(digests.items()), sealed_state(engine, reader)
+    if live != sealed:
+        off = edited_rows(digests, dict(reader.stored_digests()))
+        named = f"; rows that changed: {', '.join(off[:5])}" if off else ""
+        raise Tampered(
+            STATE_TAMPERED.at(
+                f"the live state has the digest {live.hex()[:16]}…, the journal sealed {sealed.hex()[:16]}…{named}. "
+                "Somebody changed the database behind the engine's back: compare with `fleetctl drift --full`, then "
+                "restore a backup or run `fleetctl state rebuild`"
+            )
+        )
+    return live
+
+
+def edited_rows(digests: Mapping[ObjectKey, bytes], stored: Mapping[ObjectKey, bytes]) -> list[str]:
+    """`kind id` of the objects whose content does not have the digest stored beside it, or that have none."""
+    keys: Iterable[ObjectKey] = sorted(digests.keys() | stored.keys())
+    return [f"{kind} {id}" for kind, id in keys if digests.get((kind, id)) != stored.get((kind, id))]

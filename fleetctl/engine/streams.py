@@ -1,0 +1,172 @@
+"""The ledgers as they stand: heads, journal events, and usage resumed from the newest checkpoint.
+
+Nothing here is believed: what is read is verified under the configured key before anything is derived from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from fleetctl.diagnostics import code
+from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.errors import NotVerified, Tampered
+from fleetctl.ledger import cose
+from fleetctl.ledger.chain import Head, address_of, genesis
+from fleetctl.ledger.entries import Admitted, BadCore, Event, JournalEvent, Released, decode_core
+from fleetctl.ledger.identifiers import kind_of
+from fleetctl.ledger.keys import verifies
+from fleetctl.ledger.usage import Fold
+from fleetctl.ledger.verify import Start, Verification, examine_from
+from fleetctl.model.operational import ClaimRow
+from fleetctl.model.usage import EntitlementUse
+from fleetctl.ports import Reader
+
+LEDGER_TAMPERED = code(
+    "ledger-tampered",
+    "A stored ledger is not what was sealed",
+    trigger="stored entries do not verify, or end at another head than the store says",
+    exit_code=3,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usages:
+    """The fold of the entitlement stream in force: figures by entitlement, and the fold itself to go on from."""
+
+    stream: str
+    head: Head
+    fold: Fold
+    entitlements: Mapping[str, EntitlementUse]
+
+
+def head_of(engine: Engine, reader: Reader, stream: str) -> Head:
+    """Where a stream stands by the store's own word. Raises Tampered when it is not there."""
+    found = reader.stream(stream)
+    if found is None:
+        raise Tampered(LEDGER_TAMPERED.at(f"the stream {stream} of engine {engine.id} is missing from its state"))
+    return Head(ledger=engine.ledger(stream), length=found.length, address=found.head)
+
+
+def verify_stream(engine: Engine, reader: Reader, stream: str, start: Start | None = None) -> Verification:
+    """Verify a stream from genesis, or from `start`, up to the head that the store states. Raises Tampered."""
+    head = head_of(engine, reader, stream)
+    begin = start or Start(ledger=head.ledger, length=0, address=genesis(head.ledger), fold=Fold(head.ledger))
+    data = b"".join(reader.entries(stream, begin.length))
+    try:
+        found = examine_from(begin, data, key=engine.steward_key).require()
+    except NotVerified as error:
+        raise Tampered(LEDGER_TAMPERED.at(item.detail) for item in error.diagnostics) from None
+    if found.tip != head:
+        raise Tampered(
+            LEDGER_TAMPERED.at(
+                f"{head.ledger} ends at entry {found.length} with the head {found.head.hex()[:16]}…, the state says "
+                f"{head.length} and {head.address.hex()[:16]}…"
+            )
+        )
+    return found
+
+
+def read_usages(engine: Engine, reader: Reader) -> Usages:
+    """Usage of the entitlement stream in force, verified. Raises Tampered."""
+    stream = usage_stream(reader)
+    found = verify_stream(engine, reader, stream)
+    fold = cast(Fold, found.fold)
+    opened: dict[str, int] = {}
+    for claim in fold.open_claims.values():
+        opened[claim.entitlement] = opened.get(claim.entitlement, 0) + 1
+    return Usages(
+        stream=stream,
+        head=found.tip,
+        fold=fold,
+        entitlements={
+            name: EntitlementUse(
+                spent_uj=use.spent_uj,
+                reserved_uj=use.reserved_uj,
+                devices=use.devices,
+                open_claims=opened.get(name, 0),
+            )
+            for name, use in fold.usage.items()
+        },
+    )
+
+
+def last_event(engine: Engine, reader: Reader, stream: str) -> Event | None:
+    """The newest event of a stream, its entry verified by itself. None for an empty stream. Raises Tampered."""
+    head = head_of(engine, reader, stream)
+    if head.length == 0:
+        if head.address != genesis(head.ledger):
+            raise Tampered(LEDGER_TAMPERED.at(f"{head.ledger} has no entry and a head that is not its genesis"))
+        return None
+    data = b"".join(reader.entries(stream, head.length - 1))
+    try:
+        envelope = cose.read(data, 0)
+        core = decode_core(envelope.payload, kind_of(head.ledger))
+    except (cose.BadEnvelope, BadCore, IndexError) as error:
+        raise Tampered(
+            LEDGER_TAMPERED.at(f"entry {head.length - 1} of {head.ledger} cannot be read: {error}")
+        ) from None
+    sealed = (
+        envelope.end == len(data)
+        and envelope.unprotected_empty
+        and envelope.protected == cose.protected_header(engine.steward)
+        and verifies(engine.steward_key, cose.to_be_signed(engine.steward, envelope.payload), envelope.signature)
+    )
+    if not sealed or core.seq != head.length - 1 or address_of(envelope.payload) != head.address:
+        raise Tampered(
+            LEDGER_TAMPERED.at(f"entry {head.length - 1} of {head.ledger} is not the one that the steward sealed there")
+        )
+    return core.event
+
+
+def last_journal_event(engine: Engine, reader: Reader) -> JournalEvent | None:
+    """The newest journal event. Raises Tampered."""
+    return cast("JournalEvent | None", last_event(engine, reader, journal_stream(reader)))
+
+
+def last_at_ms(engine: Engine, reader: Reader, stream: str) -> int:
+    """The time of the newest entry, 0 for an empty stream: time never falls within a stream."""
+    event = last_event(engine, reader, stream)
+    return 0 if event is None else event.at_ms
+
+
+def last_usage_at_ms(engine: Engine, reader: Reader, usages: Usages) -> int:
+    """As `last_at_ms`, of the entitlement stream in force."""
+    return last_at_ms(engine, reader, usages.stream)
+
+
+def journal_events(engine: Engine, reader: Reader, stream: str) -> Iterator[tuple[int, JournalEvent]]:
+    """(index, event) of every journal entry, parsed but not verified: verify the stream before believing them."""
+    for index, event in events(engine, reader, stream):
+        yield index, cast(JournalEvent, event)
+
+
+def events(engine: Engine, reader: Reader, stream: str, start: int = 0) -> Iterator[tuple[int, Event]]:
+    """(index, event) of every entry from `start` on. Raises Tampered for one that cannot be read."""
+    kind = kind_of(engine.ledger(stream))
+    for index, data in enumerate(reader.entries(stream, start), start):
+        try:
+            yield index, decode_core(cose.read(data, 0).payload, kind).event
+        except (cose.BadEnvelope, BadCore, IndexError) as error:
+            raise Tampered(LEDGER_TAMPERED.at(f"entry {index} of {stream} cannot be read: {error}")) from None
+
+
+def usage_claims(engine: Engine, reader: Reader, stream: str) -> Iterator[ClaimRow]:
+    """The index rows of every claim of a stream, open ones and ended ones."""
+    rows: dict[str, ClaimRow] = {}
+    for index, event in events(engine, reader, stream):
+        if isinstance(event, Admitted):
+            rows[event.claim] = ClaimRow(
+                stream=stream, claim=event.claim, entitlement=event.entitlement, admitted_at=index
+            )
+        elif isinstance(event, Released):
+            found = rows[event.claim]
+            rows[event.claim] = ClaimRow(
+                stream=stream,
+                claim=found.claim,
+                entitlement=found.entitlement,
+                admitted_at=found.admitted_at,
+                released_at=index,
+            )
+    yield from rows.values()
