@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fleetctl.canonical import Digest
+from fleetctl.diagnostics import Diagnostic
+from fleetctl.errors import NotVerified
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import ObjectId
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
 from fleetctl.model.operational import ClaimRow, Node, Reservation
 from fleetctl.model.usage import BookedUse
+
+if TYPE_CHECKING:  # the ledger's libraries load only where a ledger is used
+    from fleetctl.ledger.keys import PublicKey
+    from fleetctl.ledger.witness import Known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +191,42 @@ class Witness(Protocol):
     def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
         """Show it the entries after `old_length` and get a sealed receipt for the last one.
 
-        Raises Unreachable when it does not answer, NotVerified with the witness's reason when it refuses.
+        Raises Unreachable when it does not answer, WitnessElsewhere when it knows the ledger at another place,
+        NotVerified with the witness's reason when it refuses otherwise.
         """
+        ...
+
+
+class WitnessElsewhere(NotVerified):
+    """A witness does not know the ledger at the place it was asked to go on from.
+
+    `length` and `head` are what it knows, `receipt` its sealed word for that (None when it has signed nothing). Where
+    the ledger has that head at that length the asker only lags, and may ask again from there; else it is a fork.
+    """
+
+    def __init__(self, diagnostic: Diagnostic, *, length: int, head: bytes, receipt: bytes | None) -> None:
+        super().__init__(diagnostic)
+        self.length = length
+        self.head = head
+        self.receipt = receipt
+
+
+class WitnessState(Protocol):
+    """What a witness remembers. Every change is on the disk before the call returns."""
+
+    @property
+    def stewards(self) -> Mapping[str, Sequence[PublicKey]]:
+        """The roster: whose ledgers it countersigns, and the keys each may seal with."""
+        ...
+
+    def known(self, ledger: str) -> Known | None:
+        """What it last signed for the ledger."""
+        ...
+
+    def move(self, ledger: str, before: Known | None, after: Known) -> bool:
+        """Replace what is known by compare-and-set; False when it is not `before` any more. Raises Busy."""
+        ...
+
+    def keep_evidence(self, ledger: str, evidence: bytes, at_ms: int) -> None:
+        """Keep the proof of a contradiction. Raises Busy."""
         ...
