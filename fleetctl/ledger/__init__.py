@@ -9,9 +9,10 @@ It knows bytes, not fleets, and does no I/O (`keyfiles` apart). Where to look:
 - `verify`       `verify(data, ledger=…, key=…)` raises; `examine(…)` answers the full report
 - `usage`        the fold of entitlement entries into usage, open claims and evidence
 - `checkpoint`   the sealed cache of that fold, and resuming from it
-- `witness`      receipts, their verdicts, and `advance`, the whole decision of `POST /v1/witness`
+- `receipts`     witness receipts: `issue`, `judge`, `grading`
+- `witness`      `advance`, the whole decision of `POST /v1/witness`; `build_request`, `chunks`, `parse_refusal` for its clients
 - `audit`        streams, receipts and bounds into the one report that `fleetctl ledger verify` prints
 - `crosscheck`   pycose's second opinion
 
-`cbor`, `cose`, `fields` and `frames` are the encoding beneath. `schemas/ledger.cddl` is the same format for other readers.
+`statement` holds single signed statements. `cbor`, `cose` and `fields` are the encoding beneath. `schemas/ledger.cddl` is the same format for other readers.
 """

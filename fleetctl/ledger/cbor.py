@@ -35,6 +35,10 @@ class Unreadable(ValueError):
         super().__init__(f"{code} at byte {offset}: {why}")
 
 
+class TooManyItems(Unreadable):
+    """More items than the caller is ready to read."""
+
+
 class IllFormed(ValueError):
     """No whole CBOR item starts here, or it is nested too deeply to be followed."""
 
@@ -155,7 +159,7 @@ def _decode_first(data: bytes, max_items: int) -> tuple[Value, int]:
             stack.pop()
         else:
             return value, offset
-    raise Unreadable("bad-schema", offset, f"more than {max_items} items")
+    raise TooManyItems("bad-schema", offset, f"more than {max_items} items")
 
 
 def _opened(major: int, argument: int, data: bytes, at: int, offset: int) -> _Open:

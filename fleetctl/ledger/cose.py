@@ -35,10 +35,10 @@ class BadEnvelope(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The parts of one well-formed envelope. `header_ok` is False when the unprotected header is anything but `{}`."""
+    """The parts of one well-formed envelope. `unprotected_empty` is False when the unprotected header is anything but `{}`."""
 
     protected: bytes
-    header_ok: bool
+    unprotected_empty: bool
     payload: bytes
     signature: bytes
     end: int
@@ -82,15 +82,15 @@ def kid_of(protected: bytes) -> str | None:
     return kid if major == _BYTES and size == len(kid) and protected == protected_header(kid) else None
 
 
-def read(data: bytes, offset: int) -> Envelope:
+def read(data: bytes, offset: int, *, max_frame: int = MAX_FRAME) -> Envelope:
     """The envelope that starts at `offset`. Raises BadEnvelope; the header's content is left to the caller."""
-    limit = min(len(data), offset + MAX_FRAME)
-    if data[offset] >> 5 not in _FRAME_MAJORS:
+    limit = min(len(data), offset + max_frame)
+    if offset >= limit or data[offset] >> 5 not in _FRAME_MAJORS:
         raise BadEnvelope("bad-frame", "no envelope starts with this byte", -1)
     try:
         end = skip(data, offset, limit)
     except IllFormed as error:
-        raise BadEnvelope("bad-frame", f"the frame is not whole within {MAX_FRAME} bytes: {error}", -1) from None
+        raise BadEnvelope("bad-frame", f"the frame is not whole within {max_frame} bytes: {error}", -1) from None
     if data[offset : offset + 2] != HEAD:
         raise BadEnvelope("bad-envelope", "it does not start as tag 18 over an array of four", end)
     try:
@@ -109,13 +109,13 @@ class _NotPinned(ValueError):
 def _parts(data: bytes, offset: int, end: int) -> Envelope:
     protected, offset = _byte_string(data, offset, end, "protected header")
     after = skip(data, offset, end)
-    header_ok = data[offset:after] == EMPTY_MAP
-    if not header_ok and _is_loose_empty_map(data[offset:after]):
+    unprotected_empty = data[offset:after] == EMPTY_MAP
+    if not unprotected_empty and _is_loose_empty_map(data[offset:after]):
         raise _NotPinned("the empty unprotected header is not one byte")
     payload, offset = _byte_string(data, after, end, "payload")
     if data[offset : offset + 2] != SIGNATURE_HEAD or end - offset != 2 + 64:
         raise _NotPinned("the signature is not a byte string of 64")
-    return Envelope(protected, header_ok, payload, data[offset + 2 : end], end)
+    return Envelope(protected, unprotected_empty, payload, data[offset + 2 : end], end)
 
 
 def _is_loose_empty_map(item: bytes) -> bool:

@@ -261,7 +261,7 @@ class _Walk:
                 return -1
             self._next(None)
             return error.end
-        if envelope.header_ok and envelope.protected == cose.protected_header(self.kid):
+        if envelope.unprotected_empty and envelope.protected == cose.protected_header(self.kid):
             self.checker.add(self.index, offset, envelope.end)
         else:
             self.faults.add(self.index, "authenticity", 3, "bad-header", f"its header is not {{1: -8, 4: {self.kid}}}")
