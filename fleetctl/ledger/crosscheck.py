@@ -47,7 +47,8 @@ def _agrees(envelope: bytes, key: OKPKey, kid: bytes) -> bool:
 
     try:
         tagged = cbor2.loads(envelope)
-        message = Sign1Message.from_cose_obj(list(tagged.value), True)
+        protected, unprotected, payload, signature = tagged.value
+        message = Sign1Message.from_cose_obj([protected, dict(unprotected), payload, signature], True)
         message.key = key
         header = message.phdr
         return tagged.tag == 18 and header[KID] == kid and Algorithm in header and bool(message.verify_signature())
