@@ -16,10 +16,10 @@ from fleetctl.canonical import Digest, canonical_bytes, is_digest, sha256_hex
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import Diagnostic, code
-from fleetctl.engine.context import Engine, check_identity, check_open
+from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
 from fleetctl.engine.journal import write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
-from fleetctl.engine.streams import read_usages
+from fleetctl.engine.streams import Usages, keep_checkpoint, read_usages, verify_stream
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
 from fleetctl.errors import BadInput, EngineRefused, SafetyRefused, Stale, WitnessMissing
@@ -147,6 +147,7 @@ def check_target(engine: Engine, file: PlanFile) -> None:
 class _Ground:
     """What apply stands on: the verified snapshot, its digests, and whether this very plan is in the journal."""
 
+    usages: Usages
     snapshot: Snapshot
     digests: dict[ObjectKey, bytes]
     state: bytes
@@ -159,11 +160,15 @@ def _ground(engine: Engine, reader: Reader, file: PlanFile) -> _Ground:
     snapshot = load_snapshot(engine, reader, usages)
     digests = digests_of(snapshot.objects)
     state = check_state(engine, reader, digests)  # step 6: the state is the sealed one
-    return _Ground(snapshot=snapshot, digests=digests, state=state, applied_as=reader.applied_entry(file.digest))
+    return _Ground(
+        usages=usages, snapshot=snapshot, digests=digests, state=state, applied_as=reader.applied_entry(file.digest)
+    )
 
 
 def _under_lock(engine: Engine, tx: Writer, file: PlanFile, accept: tuple[str, ...]) -> ApplyReceipt:
+    verify_stream(engine, tx, journal_stream(tx))  # step 6: the journal verifies
     ground = _ground(engine, tx, file)
+    keep_checkpoint(engine, tx, ground.usages)
     if ground.applied_as is not None:  # step 7
         return _receipt("already-applied", file, ground.applied_as)
     now = UnixMs(engine.clock.now_ms())

@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.journal import append_sealed
-from fleetctl.engine.streams import Usages, last_usage_at_ms, read_usages
+from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, read_usages
 from fleetctl.errors import EngineRefused
 from fleetctl.ledger.chain import seal
 from fleetctl.ledger.entries import Admitted, Released
@@ -121,6 +121,7 @@ def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim
         engine.sealing(),
     )
     append_sealed(tx, usages.stream, sealed)
+    keep_checkpoint(engine, tx, usages)
     tx.put_claim(ClaimRow(stream=usages.stream, claim=claim, entitlement=wanted.entitlement, admitted_at=sealed.seq))
     return Admission(
         claim=claim, entitlement=wanted.entitlement, verdict=verdict, entry=sealed.seq, stream=usages.stream
@@ -157,6 +158,7 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
         engine.sealing(),
     )
     append_sealed(tx, usages.stream, sealed)
+    keep_checkpoint(engine, tx, usages)
     tx.put_claim(
         ClaimRow(
             stream=usages.stream,

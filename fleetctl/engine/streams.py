@@ -14,6 +14,7 @@ from fleetctl.engine.context import Engine, journal_stream, usage_stream
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.ledger import cose
 from fleetctl.ledger.chain import Head, address_of, genesis
+from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint
 from fleetctl.ledger.entries import Admitted, BadCore, Event, JournalEvent, Released, decode_core
 from fleetctl.ledger.identifiers import kind_of
 from fleetctl.ledger.keys import verifies
@@ -21,7 +22,7 @@ from fleetctl.ledger.usage import Fold
 from fleetctl.ledger.verify import Start, Verification, examine_from
 from fleetctl.model.operational import ClaimRow
 from fleetctl.model.usage import EntitlementUse
-from fleetctl.ports import Reader
+from fleetctl.ports import Reader, Writer
 
 LEDGER_TAMPERED = code(
     "ledger-tampered",
@@ -29,6 +30,10 @@ LEDGER_TAMPERED = code(
     trigger="stored entries do not verify, or end at another head than the store says",
     exit_code=3,
 )
+
+
+CHECKPOINT_EVERY = 256
+"""Entries after which a new checkpoint is worth its signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,7 @@ class Usages:
     head: Head
     fold: Fold
     entitlements: Mapping[str, EntitlementUse]
+    verification: Verification
 
 
 def head_of(engine: Engine, reader: Reader, stream: str) -> Head:
@@ -69,9 +75,10 @@ def verify_stream(engine: Engine, reader: Reader, stream: str, start: Start | No
 
 
 def read_usages(engine: Engine, reader: Reader) -> Usages:
-    """Usage of the entitlement stream in force, verified. Raises Tampered."""
+    """Usage of the entitlement stream in force, verified from its checkpoint or from genesis. Raises Tampered."""
     stream = usage_stream(reader)
-    found = verify_stream(engine, reader, stream)
+    start = _checkpointed(engine, reader, stream)
+    found = verify_stream(engine, reader, stream, start)
     fold = cast(Fold, found.fold)
     opened: dict[str, int] = {}
     for claim in fold.open_claims.values():
@@ -89,7 +96,44 @@ def read_usages(engine: Engine, reader: Reader) -> Usages:
             )
             for name, use in fold.usage.items()
         },
+        verification=found,
     )
+
+
+def keep_checkpoint(engine: Engine, tx: Writer, usages: Usages) -> None:
+    """Seal a checkpoint at what was just verified, when the last one lies far enough behind."""
+    found = usages.verification
+    if found.length - found.start >= CHECKPOINT_EVERY:
+        tx.put_checkpoint(usages.stream, found.length, seal_checkpoint(found, engine.sealing()))
+
+
+def _checkpointed(engine: Engine, reader: Reader, stream: str) -> Start | None:
+    """Where to start: the newest checkpoint that holds. It is a cache: one that does not hold costs time and nothing else."""
+    sealed = reader.checkpoint(stream)
+    if sealed is None:
+        return None
+    head = head_of(engine, reader, stream)
+    try:
+        point = open_checkpoint(sealed, ledger=head.ledger, key=engine.steward_key)
+    except NotVerified:
+        return None
+    if point.length > head.length or _address(reader, stream, point.length) != point.head:
+        return None
+
+    def was_used(claim: str) -> bool:
+        row = reader.claim(stream, claim)
+        return row is not None and row.admitted_at < point.length
+
+    return Start(ledger=head.ledger, length=point.length, address=point.head, fold=point.fold(was_used))
+
+
+def _address(reader: Reader, stream: str, length: int) -> bytes | None:
+    """The address of the stored entry `length - 1`; None when it is not there or not an entry."""
+    data = b"".join(reader.entries(stream, length - 1, length)) if length else b""
+    try:
+        return address_of(cose.read(data, 0).payload)
+    except (cose.BadEnvelope, IndexError):
+        return None
 
 
 def last_event(engine: Engine, reader: Reader, stream: str) -> Event | None:

@@ -1,7 +1,7 @@
 """The sealed statement of what `init` made: the state that an empty journal stands for.
 
-With an empty journal there is no `state_after` to compare a database with; this statement, a COSE_Sign1 of the form
-of every entry over `{fleet_init: "1", engine, steward, state, at_ms}`, takes its place (pins: "State digest").
+With an empty journal there is no `state_after` to compare a database with; this statement, over
+`{fleet_init: "1", engine, steward, state, at_ms}`, takes its place (pins: "State digest").
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import Tampered
-from fleetctl.ledger import cose
-from fleetctl.ledger.cbor import Unreadable, decode, encode
-from fleetctl.ledger.keys import PublicKey, Signer, verifies
+from fleetctl.ledger.keys import PublicKey, Signer
+from fleetctl.ledger.statement import BadStatement, read_statement, seal_statement
 
 BAD_INITIAL = code(
     "initial-state-unverified",
@@ -20,6 +19,7 @@ BAD_INITIAL = code(
     trigger="the sealed initial state of an engine is missing, edited, or sealed by another key",
     exit_code=3,
 )
+_MAX_BYTES = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,40 +34,33 @@ class InitialState:
 
 def seal_initial(initial: InitialState, signer: Signer) -> bytes:
     """The statement, signed by the steward."""
-    core = encode(
+    return seal_statement(
         {
             "fleet_init": "1",
             "engine": initial.engine,
             "steward": initial.steward,
             "state": initial.state,
             "at_ms": initial.at_ms,
-        }
+        },
+        signer,
     )
-    return cose.build(signer.kid, core, signer.sign(cose.to_be_signed(signer.kid, core)))
 
 
 def read_initial(data: bytes, *, engine: str, steward: str, key: PublicKey) -> InitialState:
     """The statement, when it is this engine's and this steward's. Raises Tampered for anything else."""
     try:
-        envelope = cose.read(data, 0)
-        core = decode(envelope.payload)
-    except (cose.BadEnvelope, Unreadable, IndexError) as error:
+        statement = read_statement(data, max_bytes=_MAX_BYTES)
+    except (BadStatement, IndexError) as error:
         raise Tampered(BAD_INITIAL.at(f"it cannot be read: {error}")) from None
-    genuine = (
-        envelope.end == len(data)
-        and envelope.unprotected_empty
-        and envelope.protected == cose.protected_header(steward)
-        and verifies(key, cose.to_be_signed(steward, envelope.payload), envelope.signature)
-    )
-    if not genuine:
+    if statement.kid != steward or not statement.signed_by(key):
         raise Tampered(BAD_INITIAL.at(f"it is not sealed by the steward {steward} under the key that is configured"))
-    match core:
+    match statement.core:
         case {
             "fleet_init": "1",
             "engine": str(sealed_engine),
             "steward": str(sealed_steward),
             "state": bytes(state),
             "at_ms": int(at_ms),
-        } if isinstance(core, dict) and len(core) == 5 and sealed_engine == engine and sealed_steward == steward and len(state) == 32:
+        } if len(statement.core) == 5 and (sealed_engine, sealed_steward, len(state)) == (engine, steward, 32):
             return InitialState(engine=sealed_engine, steward=sealed_steward, state=state, at_ms=at_ms)
     raise Tampered(BAD_INITIAL.at(f"it speaks of another engine than {engine}"))
