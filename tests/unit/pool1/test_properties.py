@@ -1,0 +1,310 @@
+"""pool/1 readings 3.4: what holds of every tree, claim and division. Seeded trees in number, Hypothesis for its shrinking."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetctl.pool1.admission import Outcome, Verdict, apply, basis_of, decide
+from fleetctl.pool1.attribution import Occupant, attribute
+from fleetctl.pool1.claim import Claim
+from fleetctl.pool1.grade import Grade
+from fleetctl.pool1.idle import IdlePolicy, IdleVerdict, Observed, judge, reclamation_order
+from fleetctl.pool1.preemption import Workload, rank, realised_cost
+from fleetctl.pool1.tree import Entitlement, Tree, TreeState, Usage
+
+Pick = Callable[[int, int], int]
+"""An integer from low to high: of a seeded generator, or drawn by Hypothesis."""
+
+
+def _tree(pick: Pick) -> TreeState:
+    scale = (10, 1000, 2**62)[pick(0, 2)]
+    nodes: list[Entitlement] = []
+    usage: dict[str, Usage] = {}
+    for index in range(pick(1, 7)):
+        guarantee = pick(0, scale)
+        above = pick(-1, index - 1) if index else -1
+        limited = pick(0, 3) == 0
+        nodes.append(
+            Entitlement(
+                id=f"n{index}",
+                parent=None if above < 0 else f"n{above if index > 3 else 0}",
+                guarantee_uj=guarantee,
+                guarantee_devices=pick(0, 8),
+                over_quota_weight=pick(0, 3),
+                limit_uj=guarantee + pick(0, scale) if limited else None,
+                priority=pick(-2, 2),
+            )
+        )
+        usage[f"n{index}"] = Usage(
+            spent_uj=pick(0, scale), reserved_uj=pick(0, scale) // 2, devices=pick(0, nodes[-1].guarantee_devices + 1)
+        )
+    return TreeState(Tree(nodes), usage)
+
+
+def _claim(pick: Pick, state: TreeState) -> Claim:
+    node = state.nodes[f"n{pick(0, len(state.nodes) - 1)}"]
+    grade = list(Grade)[pick(0, 2)]
+    basis = basis_of(node)
+    limit = node.limit_uj if node.limit_uj is not None else 0
+    edges = [node.guarantee_uj, limit, basis.ceiling_uj(grade), node.unspent_uj, limit - node.used_uj]
+    edges += [node.guarantee_uj + basis.share_uj - node.used_uj, pick(0, 2 * node.guarantee_uj + 20)]
+    # the edges of the rules and their neighbours, where a wrong comparison shows
+    estimate = edges[pick(0, len(edges) - 1)] + pick(-1, 1)
+    return Claim(
+        entitlement=node.entitlement.id,
+        gang_size=pick(0, 3),
+        devices_per_member=pick(0, 3),
+        estimate_uj=min(max(0, estimate), 2**63 - 1),
+        grade=grade,
+    )
+
+
+def _usages(state: TreeState) -> dict[str, Usage]:
+    return {name: state.usage(name) for name in state.nodes}
+
+
+def _literal(state: TreeState, claim: Claim) -> tuple[Outcome, int]:
+    """The decision procedure of the readings over the whole tree, summed afresh: the oracle for the kept sums."""
+    nodes, usage = state.tree.nodes, _usages(state)
+    mine, used = nodes[claim.entitlement], usage[claim.entitlement]
+    children = [node for node in nodes.values() if node.parent is not None and node.parent == mine.parent]
+    weights = sum(node.over_quota_weight for node in children)
+    others = [node for node in children if node.id != mine.id]
+    borrows = claim.grade is not Grade.ESTIMATOR and mine.over_quota_weight > 0 and mine.parent is not None
+    surplus = sum(max(0, node.guarantee_uj - usage[node.id].used_uj) for node in others)
+    share = mine.over_quota_weight * surplus // weights if borrows else 0
+    most = mine.over_quota_weight * sum(node.guarantee_uj for node in others) // weights if borrows else 0
+    limit = mine.limit_uj
+    if claim.gang_size < 1 or claim.devices_per_member < 1 or claim.devices > mine.guarantee_devices:
+        return Outcome.DENY, 0
+    if (limit is not None and claim.estimate_uj > limit) or claim.estimate_uj > mine.guarantee_uj + most:
+        return Outcome.DENY, 0
+    total = used.used_uj + claim.estimate_uj
+    if used.devices + claim.devices > mine.guarantee_devices:
+        return Outcome.QUEUE, 0
+    if total <= mine.guarantee_uj:
+        return Outcome.ADMIT, 0
+    if not borrows or (limit is not None and total > limit) or total - mine.guarantee_uj > share:
+        return Outcome.QUEUE, 0
+    return Outcome.ADMIT, total - max(mine.guarantee_uj, used.used_uj)
+
+
+def _check_all(pick: Pick) -> None:
+    state = _tree(pick)
+    claim = _claim(pick, state)
+    verdict = decide(state, claim)
+    assert (verdict.outcome, verdict.borrowed_uj) == _literal(state, claim)
+    assert bool(verdict.reasons) != verdict.admitted
+    _check_deny_is_state_free(state, claim, verdict, pick)
+    _check_more_use_admits_no_more(state, claim, verdict, pick)
+    _check_bounds_of_an_admission(state, claim, verdict)
+    _check_shares(state, pick)
+    _check_weights_are_relative(state, claim, verdict, pick(2, 5))
+    _check_kept_sums(state, pick)
+
+
+def _check_deny_is_state_free(state: TreeState, claim: Claim, verdict: Verdict, pick: Pick) -> None:
+    """P1, and A13's other half: what is not denied fits some state, the empty one."""
+    other = decide(TreeState(state.tree, {name: Usage(spent_uj=pick(0, 50)) for name in state.nodes}), claim)
+    empty = decide(TreeState(state.tree), claim)
+    denied = verdict.outcome is Outcome.DENY
+    assert (other.outcome is Outcome.DENY) == denied
+    assert empty.outcome is (Outcome.DENY if denied else Outcome.ADMIT)
+    if denied:
+        assert verdict.reasons == other.reasons == empty.reasons
+
+
+def _check_more_use_admits_no_more(state: TreeState, claim: Claim, verdict: Verdict, pick: Pick) -> None:
+    """P2: raising S or H of any node never turns Queue or Deny into Admit."""
+    usage = _usages(state)
+    name = f"n{pick(0, len(usage) - 1)}"
+    usage[name] = replace(
+        usage[name], spent_uj=usage[name].spent_uj + pick(0, 40), devices=usage[name].devices + pick(0, 2)
+    )
+    if not verdict.admitted:
+        assert not decide(TreeState(state.tree, usage), claim).admitted
+
+
+def _check_bounds_of_an_admission(state: TreeState, claim: Claim, verdict: Verdict) -> None:
+    """P3 and P4."""
+    if claim.grade is Grade.ESTIMATOR:
+        assert verdict.borrowed_uj == 0
+    if not verdict.admitted:
+        return
+    node = state.nodes[claim.entitlement]
+    used, held = node.used_uj + claim.estimate_uj, node.held + claim.devices
+    assert node.limit_uj is None or used <= node.limit_uj
+    assert held <= node.guarantee_devices
+    assert used <= max(node.guarantee_uj, node.guarantee_uj + basis_of(node).share_uj)
+    assert verdict.borrowed_uj <= claim.estimate_uj
+
+
+def _check_shares(state: TreeState, pick: Pick) -> None:
+    """P5: others' borrowing leaves a share alone. P6: shares of one parent's children never exceed what they have unspent."""
+    by_parent: dict[str, list[str]] = {}
+    for node in state.tree:
+        if node.parent is not None:
+            by_parent.setdefault(node.parent, []).append(node.id)
+    shares = {name: basis_of(node).share_uj for name, node in state.nodes.items()}
+    for children in by_parent.values():
+        assert sum(shares[name] for name in children) <= sum(state.nodes[name].unspent_uj for name in children)
+    usage = _usages(state)
+    for name, live in state.nodes.items():
+        if live.used_uj >= live.guarantee_uj:
+            usage[name] = replace(usage[name], spent_uj=usage[name].spent_uj + pick(0, 100))
+    grown = TreeState(state.tree, usage)
+    assert {name: basis_of(node).share_uj for name, node in grown.nodes.items()} == shares
+
+
+def _check_weights_are_relative(state: TreeState, claim: Claim, verdict: Verdict, factor: int) -> None:
+    """P7."""
+    scaled = [replace(node, over_quota_weight=node.over_quota_weight * factor) for node in state.tree]
+    other = decide(TreeState(Tree(scaled), _usages(state)), claim)
+    assert (other.outcome, other.reasons, other.borrowed_uj) == (verdict.outcome, verdict.reasons, verdict.borrowed_uj)
+
+
+def _check_kept_sums(state: TreeState, pick: Pick) -> None:
+    """Sums kept through any run of events are the sums of a state made afresh; deciding moves nothing (P8, P11)."""
+    running: list[Verdict] = []
+    for _ in range(pick(0, 5)):
+        if running and pick(0, 1):
+            ended = running.pop(pick(0, len(running) - 1))
+            state.release(
+                ended.claim.entitlement,
+                reserved_uj=ended.reserved_uj,
+                devices=ended.devices,
+                actual_uj=pick(0, 2 * min(ended.reserved_uj, 2**60) + 5),
+            )
+        else:
+            before = _usages(state)
+            verdict = decide(state, _claim(pick, state))
+            assert _usages(state) == before
+            if verdict.admitted:
+                apply(state, verdict)
+                running.append(verdict)
+    afresh = TreeState(state.tree, _usages(state))
+    assert {name: basis_of(node) for name, node in state.nodes.items()} == {
+        name: basis_of(node) for name, node in afresh.nodes.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_decisions_on_seeded_trees(seed: int) -> None:
+    """P1 to P7, on a thousand trees a seed."""
+    generator = random.Random(seed)
+    for _ in range(1_000):
+        _check_all(generator.randint)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data())
+def test_decisions_on_drawn_trees(data: st.DataObject) -> None:
+    """P1 to P7, shrinking."""
+    _check_all(lambda low, high: data.draw(st.integers(low, high)))
+
+
+_occupants = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(0, 2**63 - 1), min_size=1, max_size=6).filter(
+    lambda weights: any(weights.values())
+)
+
+
+@given(st.integers(0, 2**63 - 1), st.sampled_from(Grade), _occupants, st.randoms())
+def test_attribution_conserves_and_ignores_order(
+    total: int, grade: Grade, weights: Mapping[str, int], shuffler: random.Random
+) -> None:
+    """P9."""
+    occupants = [Occupant(id=name, weight=weight) for name, weight in weights.items()]
+    shares = attribute(total, grade, occupants)
+    assert sum(share.energy_uj for share in shares) == total
+    whole = sum(weights.values())
+    for share in shares:
+        exact = Fraction(total * weights[share.id], whole)
+        assert exact - 1 < share.energy_uj < exact + 1
+        assert share.weight_zero == (weights[share.id] == 0)
+        assert share.energy_uj == 0 or not share.weight_zero
+        assert len(shares) == 1 or share.grade is not Grade.HW_SHUNT
+        assert share.grade is Grade.ESTIMATOR or grade is not Grade.ESTIMATOR
+    shuffler.shuffle(occupants)
+    assert attribute(total, grade, occupants) == shares
+
+
+_workloads = st.lists(
+    st.builds(
+        Workload,
+        id=st.text(min_size=1, max_size=2),
+        entitlement=st.just("A"),
+        priority=st.integers(-2, 2),
+        spent_uj=st.integers(0, 6) | st.integers(2**62, 2**62 + 2),
+        grade=st.sampled_from(Grade),
+        completed_units=st.integers(0, 3),
+        devices=st.integers(0, 3),
+        reserved_uj=st.integers(0, 9),
+    ),
+    max_size=8,
+    unique_by=lambda workload: workload.id,
+)
+
+
+@given(_workloads, st.randoms())
+def test_the_order_of_victims_is_total(workloads: list[Workload], shuffler: random.Random) -> None:
+    """P10: insertion order does not matter, and every adjacent pair is in the order of §5.2."""
+    ranking = rank(workloads)
+    assert sorted(item.id for item in ranking.order) == sorted(item.id for item in workloads)
+    known = len(ranking.order) - len(ranking.undefined)
+    assert ranking.order[known:] == ranking.undefined
+    for one, other in zip(ranking.order, ranking.order[1:], strict=False):
+        cost, next_cost = realised_cost(one), realised_cost(other)
+        if cost is None:
+            assert next_cost is None
+            assert (one.priority, one.id.encode()) < (other.priority, other.id.encode())
+        elif next_cost is not None:
+            assert cost > next_cost or (cost == next_cost and one.id.encode() < other.id.encode())
+    shuffler.shuffle(workloads)
+    assert rank(workloads) == ranking
+
+
+_observed = st.lists(
+    st.builds(
+        Observed,
+        id=st.text(min_size=1, max_size=2),
+        devices=st.integers(0, 2),
+        observed_ms=st.integers(0, 3),
+        energy_uj=st.integers(0, 4),
+        grade=st.sampled_from(Grade),
+        weight_zero=st.booleans(),
+    ),
+    max_size=8,
+    unique_by=lambda workload: workload.id,
+)
+_policies = st.builds(
+    IdlePolicy,
+    window_ms=st.none() | st.integers(0, 3),
+    threshold_uw=st.none() | st.integers(0, 5_000) | st.just(2**63 - 1),
+)
+
+
+@given(_policies, _observed, st.randoms())
+def test_no_threshold_makes_a_guess_idle(
+    policy: IdlePolicy, workloads: list[Observed], shuffler: random.Random
+) -> None:
+    """P12: only evidence over a whole configured window, below the threshold, reclaims; everybody else is absent."""
+    order = reclamation_order(policy, workloads)
+    for workload in order:
+        assert workload.grade is not Grade.ESTIMATOR
+        assert not workload.weight_zero
+        assert workload.devices > 0
+        assert policy.window_ms
+        assert workload.observed_ms >= policy.window_ms
+        assert policy.threshold_uw is not None
+        assert workload.energy_uj * 1_000 < policy.threshold_uw * workload.observed_ms
+    idle = {item.id for item in workloads if judge(policy, item)[0] is IdleVerdict.IDLE}
+    assert {item.id for item in order} == idle
+    shuffler.shuffle(workloads)
+    assert reclamation_order(policy, workloads) == order
