@@ -46,31 +46,49 @@ def is_digest(text: str) -> bool:
 
 
 def _checked(value: object) -> object:
-    if type(value) is str or type(value) is bool:
+    """`value` itself when it is canonical as it stands; a copy with ordered keys where a key is not ASCII."""
+    kind = type(value)
+    if kind is str or kind is bool:
         return value
-    if type(value) is int:
-        if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
-            return value
-        raise ValueError(f"integer {value} is beyond ±(2^53-1); canonical JSON holds it as a string")
+    if kind is int:
+        return _checked_integer(value)
+    if kind is dict:
+        return _checked_object(value)  # type: ignore[arg-type]  # `kind` says that it is a dict
+    if kind is list or kind is tuple:
+        return [_checked(item) for item in value]  # type: ignore[attr-defined]  # `kind` says that it is a sequence
     if isinstance(value, Mapping):
-        return _checked_object(value)
-    if isinstance(value, (list, tuple)):
-        return [_checked(item) for item in value]
-    raise TypeError(f"canonical JSON has no {type(value).__name__}")
+        return _checked_object(dict(value))
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(f"canonical JSON has no {kind.__name__}")
 
 
-def _checked_object(value: Mapping[object, object]) -> dict[str, object]:
-    out: dict[str, object] = {}
+def _checked_integer(value: object) -> object:
+    if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:  # type: ignore[operator]  # the caller saw that it is an int
+        return value
+    raise ValueError(f"integer {value} is beyond ±(2^53-1); canonical JSON holds it as a string")
+
+
+def _checked_object(value: dict[object, object]) -> object:
+    changed: dict[object, object] = {}
     ascii_only = True
     for key, item in value.items():
         if type(key) is not str:
             raise TypeError(f"canonical JSON has no {type(key).__name__} keys")
-        ascii_only = ascii_only and key.isascii()
-        out[key] = _checked(item)
+        if not key.isascii():
+            ascii_only = False
+        kind = type(item)
+        if kind is str or kind is bool:
+            continue
+        checked = _checked(item)
+        if checked is not item:
+            changed[key] = checked
+    if changed:
+        value = {**value, **changed}
     if ascii_only:
-        return out
+        return value
     # RFC 8785 §3.2.3 sorts by UTF-16 code units; code points differ from that beyond the basic plane.
-    return {_Utf16Key(key): out[key] for key in out}
+    return {_Utf16Key(key): value[key] for key in value}
 
 
 class _Utf16Key(str):

@@ -169,6 +169,7 @@ def _with_rules(
     )
     if before is not None:
         _refuse_immutable(case, before, parts)
+    working.know(after, body)
     follows = _RULES[operation.kind].check(case)
     return replace(follows, put=(after, *follows.put))
 

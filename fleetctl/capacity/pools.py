@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
-from fleetctl.canonical import Json
+from fleetctl.canonical import Json, canonical_json
 from fleetctl.capacity.offers import authz_row, lowered_quotas, tenants_holding
 from fleetctl.capacity.policy import validate_policy
 from fleetctl.capacity.refusals import INVALID_INPUT, NOT_FOUND, NOT_OFFERABLE, PROVIDER_ACCOUNT, refuse
@@ -95,16 +95,20 @@ def _owned_site(case: Case, body: PoolBody) -> SiteBody:
 
 
 def _check_policy(case: Case, body: PoolBody, site: SiteBody) -> None:
-    settings = case.working.snapshot.settings()
-    problems = validate_policy(
-        body.policy,
-        pool_class=body.pool_class,
-        sharing=body.sharing,
-        gpu_model=body.gpu_model,
-        site_kind=site.kind,
-        platform_owned=case.after.tenant == ROOT_TENANT,
-        attestors=frozenset(settings.attestors),
-        billing_configured=case.working.snapshot.billing_configured,
+    platform = case.after.tenant == ROOT_TENANT
+    key = (canonical_json(body.policy), body.pool_class, body.sharing, body.gpu_model, site.kind, platform)
+    problems = case.working.once(
+        key,
+        lambda: validate_policy(
+            body.policy,
+            pool_class=body.pool_class,
+            sharing=body.sharing,
+            gpu_model=body.gpu_model,
+            site_kind=site.kind,
+            platform_owned=platform,
+            attestors=frozenset(case.working.settings().attestors),
+            billing_configured=case.working.snapshot.billing_configured,
+        ),
     )
     errors = [item for item in problems if item.severity == "error"]
     if errors:

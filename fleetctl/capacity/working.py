@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from fleetctl.model.bodies import Body
+from fleetctl.capacity.policy import PolicyProblem
+from fleetctl.model.bodies import Body, SettingsBody
 from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ROOT_TENANT, Kind, ObjectId
 from fleetctl.model.live import LiveObject, ObjectKey, Snapshot
@@ -20,8 +21,10 @@ class Working:
         self._tombstones = dict(snapshot.tombstones)
         self._quotas = {key: dict(rows) for key, rows in snapshot.quotas.items()}
         self._bound = {(item.fleet, item.kind, item.key): item for item in self._objects.values() if item.fleet}
-        self._bodies: dict[ObjectKey, Body] = {}
-        self._referrers: dict[ObjectKey, dict[ObjectKey, None]] | None = None
+        self._bodies: dict[tuple[Kind, ObjectId, int], Body] = {}
+        self._referrers: dict[Kind, dict[ObjectKey, dict[ObjectKey, None]]] = {}
+        self._policies: dict[object, Sequence[PolicyProblem]] = {}
+        self._settings: SettingsBody | None = None
 
     def get(self, kind: Kind, id: str) -> LiveObject | None:
         """The object, archived ones included."""
@@ -36,11 +39,28 @@ class Working:
         return (item for item in self._objects.values() if item.kind == kind)
 
     def body(self, item: LiveObject) -> Body:
-        """The typed body, decoded once."""
-        key = (item.kind, item.id)
+        """The typed body, decoded once for each version."""
+        key = (item.kind, item.id, item.version)
         found = self._bodies.get(key)
         if found is None:
             found = self._bodies[key] = item.body()
+        return found
+
+    def know(self, item: LiveObject, body: Body) -> None:
+        """Spare decoding the body of an object that is about to be applied."""
+        self._bodies[item.kind, item.id, item.version] = body
+
+    def settings(self) -> SettingsBody:
+        """The engine's settings as the snapshot has them, decoded once."""
+        if self._settings is None:
+            self._settings = self.snapshot.settings()
+        return self._settings
+
+    def once(self, key: object, check: Callable[[], Sequence[PolicyProblem]]) -> Sequence[PolicyProblem]:
+        """What `check` found, asked once for each key: pools of a fleet share their policies."""
+        found = self._policies.get(key)
+        if found is None:
+            found = self._policies[key] = check()
         return found
 
     def tombstone(self, kind: Kind, id: str) -> int:
@@ -57,13 +77,9 @@ class Working:
         return tenant == ROOT_TENANT or ("tenant", ObjectId(tenant)) in self._objects
 
     def referring_to(self, kind: Kind, id: str, *kinds: Kind) -> list[LiveObject]:
-        """Live objects of `kinds` whose body names the object, in order of id."""
-        if self._referrers is None:
-            self._referrers = {}
-            for item in self._objects.values():
-                self._note_references(item)
-        found = self._referrers.get((kind, ObjectId(id)), {})
-        return [self._objects[key] for key in sorted(found) if key[0] in kinds]
+        """Live objects of `kinds` whose body names the object, in order of kind and id."""
+        target = (kind, ObjectId(id))
+        return [self._objects[key] for kind in sorted(kinds) for key in sorted(self._index(kind).get(target, ()))]
 
     def apply(self, changes: Changes) -> None:
         """Take in what a decision changed."""
@@ -79,26 +95,31 @@ class Working:
             self._objects[key] = item
             if item.fleet:
                 self._bound[item.fleet, item.kind, item.key] = item
-            if self._referrers is not None:
-                self._note_references(item)
+            self._note_references(item)
         for row in changes.quotas:
             self._quotas.setdefault((row.pool, row.tenant), {})[row.resource] = row.maximum
 
     def _forget(self, item: LiveObject) -> None:
         if item.fleet:
             self._bound.pop((item.fleet, item.kind, item.key), None)
-        if self._referrers is not None:
-            for target in self._references(item):
-                self._referrers.get(target, {}).pop((item.kind, item.id), None)
-        self._bodies.pop((item.kind, item.id), None)
+        index = self._referrers.get(item.kind)
+        if index is not None:
+            for target in references_of(self.body(item)):
+                index.get(target, {}).pop((item.kind, item.id), None)
+
+    def _index(self, kind: Kind) -> dict[ObjectKey, dict[ObjectKey, None]]:
+        """What objects of a kind refer to, by target; built when first asked for."""
+        if kind not in self._referrers:
+            self._referrers[kind] = {}
+            for item in self.objects(kind):
+                self._note_references(item)
+        return self._referrers[kind]
 
     def _note_references(self, item: LiveObject) -> None:
-        if self._referrers is not None:
-            for target in self._references(item):
-                self._referrers.setdefault(target, {})[item.kind, item.id] = None
-
-    def _references(self, item: LiveObject) -> Iterable[ObjectKey]:
-        return references_of(self.body(item))
+        index = self._referrers.get(item.kind)
+        if index is not None:
+            for target in references_of(self.body(item)):
+                index.setdefault(target, {})[item.kind, item.id] = None
 
 
 _ATTRIBUTES = {"marketPool": "market_pool", "from": "from_pool", "to": "to_pool"}

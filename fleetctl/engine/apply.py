@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
@@ -18,7 +18,7 @@ from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
 from fleetctl.engine.journal import write_journal
-from fleetctl.engine.state import check_state, digests_of, load_snapshot
+from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import Usages, keep_checkpoint, read_usages, verify_stream
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
@@ -27,7 +27,7 @@ from fleetctl.ledger.entries import Applied
 from fleetctl.model.changes import Changes
 from fleetctl.model.declared import Acceptance
 from fleetctl.model.ids import Kind, ObjectId, fleet_caller
-from fleetctl.model.live import FleetRecord, ObjectKey, Snapshot, state_digest
+from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot, state_digest
 from fleetctl.model.operation import Operation
 from fleetctl.plan.dangers import Danger, find_dangers, unaccepted
 from fleetctl.plan.planfile import UNREADABLE, PlanFile, body_bytes, read_plan
@@ -191,9 +191,9 @@ def _check_ground(
             MISSING_SIGNATURE.at(f"{required} approval(s) are required and the plan carries none that counts")
         )
     _check_source(ground.snapshot, file)  # step 8
-    moved = [item for item in file.body.operations if not _holds(item, ground.snapshot)]
-    if moved:
-        raise Stale(_moved(item, ground.snapshot, reader) for item in moved)
+    gone = [item for item in file.body.operations if not _holds(item, ground.snapshot)]
+    if gone:
+        raise Stale(_moved(item, ground.snapshot, reader) for item in gone)
     dangers = find_dangers(  # step 9
         file.body.operations, file.body.fleet, ground.snapshot, file.body.provenance
     )
@@ -275,17 +275,20 @@ def _decide_all(snapshot: Snapshot, file: PlanFile, now: int) -> list[Changes]:
 
 
 def _append(
-    engine: Engine, tx: Writer, ground: _Ground, file: PlanFile, touched: set[ObjectKey], accepted: Sequence[str]
+    engine: Engine,
+    tx: Writer,
+    ground: _Ground,
+    file: PlanFile,
+    touched: Mapping[ObjectKey, LiveObject | None],
+    accepted: Sequence[str],
 ) -> int:
-    digests = {key: digest for key, digest in ground.digests.items() if key not in touched}
-    digests |= {key: item.digest() for key in touched if (item := tx.object(*key)) is not None}
     commit = _commit(file)
     sealed = write_journal(
         engine,
         tx,
         Applied,
         state_before=ground.state,
-        state_after=state_digest(digests.items()),
+        state_after=state_digest(moved(ground.digests, touched).items()),
         touched=touched,
         index_plan=file.digest,
         fleet=file.body.fleet,

@@ -14,7 +14,7 @@ from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.journal import write_journal
-from fleetctl.engine.state import check_state, digests_of, load_snapshot
+from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
@@ -71,10 +71,6 @@ def call(
         now = UnixMs(engine.clock.now_ms())
         changes = decide(Working(snapshot), operation, Actor(tenant=tenant, caller=cli_caller(tenant)), now)
         touched = write_changes(tx, [changes], now)
-        for key in touched:
-            digests.pop(key, None)
-            if (item := tx.object(*key)) is not None:
-                digests[key] = item.digest()
         kept = canonical_bytes({"method": method, "tenant": tenant, "operation": operation.to_json(), **request})
         tx.put_document(sha256_hex(kept), kept)
         sealed = write_journal(
@@ -82,13 +78,13 @@ def call(
             tx,
             Called,
             state_before=before,
-            state_after=state_digest(digests.items()),
+            state_after=state_digest(moved(digests, touched).items()),
             touched=touched,
             method=method,
             object=operation.label,
             request=bytes.fromhex(sha256_hex(kept)),
         )
-        found = tx.object(operation.kind, operation.id)
+        found = touched.get((operation.kind, operation.id))
     return CallReceipt(
         method=method,
         label=operation.label,

@@ -51,6 +51,13 @@ def digests_of(objects: Mapping[ObjectKey, LiveObject]) -> dict[ObjectKey, bytes
     return {key: item.digest() for key, item in objects.items()}
 
 
+def moved(digests: Mapping[ObjectKey, bytes], touched: Mapping[ObjectKey, LiveObject | None]) -> dict[ObjectKey, bytes]:
+    """The digests after a change: those of the objects it touched computed anew, those that are gone left out."""
+    out = {key: digest for key, digest in digests.items() if key not in touched}
+    out.update({key: item.digest() for key, item in touched.items() if item is not None})
+    return out
+
+
 def sealed_state(engine: Engine, reader: Reader) -> bytes:
     """The state digest that the journal stands for: the last `state_after`, or what `init` made. Raises Tampered."""
     last = last_journal_event(engine, reader)

@@ -11,8 +11,8 @@ from fleetctl.ports import Writer
 from fleetctl.units import UnixMs
 
 
-def write_changes(tx: Writer, changes: Sequence[Changes], at_ms: UnixMs) -> set[ObjectKey]:
-    """Write what decisions changed, in their order where order matters, and return the objects they touched.
+def write_changes(tx: Writer, changes: Sequence[Changes], at_ms: UnixMs) -> dict[ObjectKey, LiveObject | None]:
+    """Write what decisions changed, in their order where order matters, and return the objects they touched, as they now are (None: gone).
 
     An object that is written and later removed is removed; one that is removed and later written is written.
     """
@@ -37,4 +37,4 @@ def write_changes(tx: Writer, changes: Sequence[Changes], at_ms: UnixMs) -> set[
     tx.put_authz(row for row in authz.values() if row is not None)
     tx.drop_authz(key for key, row in authz.items() if row is None)
     tx.add_events(events, at_ms)
-    return puts.keys() | drops.keys()
+    return {**dict.fromkeys(drops), **puts}

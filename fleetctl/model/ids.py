@@ -5,12 +5,10 @@ A declared object is (kind, key), written `kind/key`. Its id is derived, so that
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
+from json.encoder import encode_basestring as _quoted
 from typing import Final, Literal, NewType, get_args
-
-from fleetctl.canonical import canonical_bytes
 
 Kind = Literal[
     "tenant", "site", "pool", "offer", "entitlement", "market-pool", "procurement", "order", "transfer", "settings"
@@ -45,8 +43,9 @@ _PREFIX: Final[dict[str, str]] = {
 }
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,127}", re.ASCII)
-_CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghjkmnpqrstvwxyz")
-_ULID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [high + low for high in _CROCKFORD for low in _CROCKFORD]
+_PAIR_SHIFTS = range(120, -1, -10)
 
 
 def is_name(text: str) -> bool:
@@ -72,9 +71,10 @@ def derive_id(kind: str, tenant: str, caller: str, key: str) -> ObjectId:
         return ObjectId(key)
     if kind == "settings":
         return SETTINGS_ID
-    digest = hashlib.sha256(canonical_bytes(["fleetctl-id/1", kind, tenant, caller, key])).digest()
-    text = base64.b32encode(digest).translate(_CROCKFORD)[:26].decode("ascii")
-    return ObjectId(_PREFIX[kind] + text)
+    named = f'["fleetctl-id/1",{_quoted(kind)},{_quoted(tenant)},{_quoted(caller)},{_quoted(key)}]'
+    digest = hashlib.sha256(named.encode("utf-8")).digest()
+    number = int.from_bytes(digest[:17], "big") >> 6  # 26 characters of 5 bits
+    return ObjectId(_PREFIX[kind] + "".join([_PAIRS[(number >> shift) & 1023] for shift in _PAIR_SHIFTS]))
 
 
 def ulid_id(kind: str, at_ms: int, entropy: bytes) -> ObjectId:
@@ -82,7 +82,7 @@ def ulid_id(kind: str, at_ms: int, entropy: bytes) -> ObjectId:
     if len(entropy) != 10:
         raise ValueError("a ULID takes 10 bytes of entropy")
     number = (at_ms << 80) | int.from_bytes(entropy, "big")
-    text = "".join(_ULID_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5))
+    text = "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
     return ObjectId(_PREFIX[kind] + text)
 
 

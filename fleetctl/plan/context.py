@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from fleetctl.canonical import Digest, Json
 from fleetctl.model.declared import Fleet
-from fleetctl.model.ids import object_name
+from fleetctl.model.ids import Kind, ObjectId, object_name
 from fleetctl.model.live import Snapshot
 from fleetctl.plan.impact import impact, oversubscription
 from fleetctl.plan.planner import Plan
@@ -85,18 +85,16 @@ def _names(plan: Plan, snapshot: Snapshot) -> dict[str, str]:
         for state in (item.before, item.after):
             for value in (state or {}).values():
                 if type(value) is str and "_" in value:
-                    label = made.get(value) or _live_label(snapshot, value)  # type: ignore[call-overload]  # ids are strings
+                    label = made.get(ObjectId(value)) or _live_label(snapshot, ObjectId(value))
                     if label is not None:
                         named[value] = label
     return named
 
 
-def _live_label(snapshot: Snapshot, id: str) -> str | None:
-    for kind in ("site", "pool", "entitlement", "market-pool"):
-        found = snapshot.objects.get((kind, id))  # type: ignore[call-overload]  # ids are strings
-        if found is not None:
-            return str(found.label)
-    return None
+def _live_label(snapshot: Snapshot, id: ObjectId) -> str | None:
+    kinds: tuple[Kind, ...] = ("site", "pool", "entitlement", "market-pool")
+    found = (snapshot.objects.get((kind, id)) for kind in kinds)
+    return next((item.label for item in found if item is not None), None)
 
 
 def _spans(plan: Plan, fleet: Fleet) -> dict[str, str]:

@@ -98,6 +98,21 @@ def make_plan(
     Raises EngineRefused with every refusal that `decide` or the resolution of names gives, SafetyRefused when the only
     refusals are of protected objects.
     """
+    plan, problems = draft_plan(fleet, snapshot, now=now, provenance=provenance, accept=accept)
+    if problems:
+        _raise(problems)
+    return plan
+
+
+def draft_plan(
+    fleet: Fleet,
+    snapshot: Snapshot,
+    *,
+    now: UnixMs,
+    provenance: Provenance | None = None,
+    accept: Iterable[str] = (),
+) -> tuple[Plan, list[Diagnostic]]:
+    """As `make_plan`, but with the refusals beside the plan: drift is found whether or not a plan could be applied."""
     where = provenance or Provenance()
     resolved, problems = resolve(fleet, snapshot)
     drafts = _Drafts(fleet, snapshot, now)
@@ -107,11 +122,9 @@ def make_plan(
     operations = in_order((draft.operation for draft in drafts.made.values()), drafts.parents)
     problems += drafts.problems
     problems += _decide_all(operations, drafts, fleet, snapshot, now)
-    if problems:
-        _raise(problems)
     owned = sum(1 for live in snapshot.objects.values() if live.fleet == fleet.name and not live.archived)
     counted = sum(1 for live in snapshot.objects.values() if live.kind != "settings" and not live.archived)
-    return Plan(
+    plan = Plan(
         engine=snapshot.engine,
         fleet=fleet.name,
         tenant=fleet.tenant,
@@ -125,6 +138,7 @@ def make_plan(
         unowned=counted - owned,
         owned=owned,
     )
+    return plan, problems
 
 
 @dataclass(frozen=True, slots=True)

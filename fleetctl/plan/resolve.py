@@ -77,11 +77,13 @@ def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diag
     """Resolve every declared object, in the fleet's order. What cannot be resolved is left out and reported."""
     bindings = Bindings(snapshot)
     problems: list[Diagnostic] = []
+    caller = fleet_caller(fleet.name)
     found: list[tuple[Declared, ObjectId, LiveObject | None]] = []
     ids: dict[tuple[Kind, str], ObjectId] = {}
     for item in fleet.objects:
-        live = _live_of(fleet, item, bindings, problems)
-        id = live.id if live is not None else derive_id(item.kind, fleet.tenant, fleet_caller(fleet.name), item.key)
+        derived = derive_id(item.kind, fleet.tenant, caller, item.key)
+        live = _live_of(fleet, item, derived, bindings, problems)
+        id = live.id if live is not None else derived
         ids[item.kind, item.key] = id
         found.append((item, id, live))
     resolved = []
@@ -94,7 +96,9 @@ def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diag
     return resolved, problems
 
 
-def _live_of(fleet: Fleet, item: Declared, bindings: Bindings, problems: list[Diagnostic]) -> LiveObject | None:
+def _live_of(
+    fleet: Fleet, item: Declared, derived: ObjectId, bindings: Bindings, problems: list[Diagnostic]
+) -> LiveObject | None:
     bound = bindings.of(fleet.name, item.kind, item.key)
     if item.adopt is not None:
         wanted = bindings.snapshot.objects.get((item.kind, item.adopt))
@@ -112,7 +116,6 @@ def _live_of(fleet: Fleet, item: Declared, bindings: Bindings, problems: list[Di
         return bindings.shareable(item.kind, fleet.tenant, item.key)
     if bound is not None:
         return bound
-    derived = derive_id(item.kind, fleet.tenant, fleet_caller(fleet.name), item.key)
     return bindings.snapshot.objects.get((item.kind, derived))
 
 
