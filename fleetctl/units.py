@@ -54,17 +54,17 @@ class UnitError(ValueError):
 def parse_count(text: str) -> int:
     """A decimal integer without sign, leading zero, exponent or underscore, at most 2^63-1."""
     if not _COUNT.fullmatch(text):
-        raise UnitError(f"{_shown(text)} is not a count; write a whole number such as 8")
+        raise UnitError(f"{shown(text)} is not a count; write a whole number such as 8")
     return _bounded(_int(text), text)
 
 
 def parse_signed(text: str) -> int:
     """As `parse_count`, with an optional minus sign (priorities)."""
     if not _SIGNED.fullmatch(text):
-        raise UnitError(f"{_shown(text)} is not a whole number; write one such as 10 or -5")
+        raise UnitError(f"{shown(text)} is not a whole number; write one such as 10 or -5")
     value = _int(text)
     if abs(value) > MAX_QUANTITY:
-        raise UnitError(f"{_shown(text)} is beyond ±{MAX_QUANTITY}")
+        raise UnitError(f"{shown(text)} is beyond ±{MAX_QUANTITY}")
     return value
 
 
@@ -73,14 +73,14 @@ def parse_energy(text: str) -> MicroJoules:
     match = _ENERGY.fullmatch(text)
     if not match or match[3] not in _ENERGY_UJ:
         raise UnitError(
-            f"{_shown(text)} is not an energy; write a number and one of uJ, mJ, J, kJ, MJ, GJ, Wh, kWh, MWh, GWh "
+            f"{shown(text)} is not an energy; write a number and one of uJ, mJ, J, kJ, MJ, GJ, Wh, kWh, MWh, GWh "
             "(case matters), such as 40 MJ"
         )
     whole, fraction, unit = match[1], match[2] or "", match[3]
     scaled = _int(whole + fraction) * _ENERGY_UJ[unit]
     value, rest = divmod(scaled, 10 ** len(fraction))
     if rest:
-        raise UnitError(f"{_shown(text)} is not a whole number of microjoules; write fewer decimals")
+        raise UnitError(f"{shown(text)} is not a whole number of microjoules; write fewer decimals")
     return MicroJoules(_bounded(value, text))
 
 
@@ -97,7 +97,7 @@ def parse_duration(text: str) -> DurationMs:
     """`[1-9][0-9]*` and one of `ms s m h d`: no sign, space, fraction or second unit."""
     match = _DURATION.fullmatch(text)
     if not match:
-        raise UnitError(f"{_shown(text)} is not a duration; write a whole number and one of ms, s, m, h, d, such as 6h")
+        raise UnitError(f"{shown(text)} is not a duration; write a whole number and one of ms, s, m, h, d, such as 6h")
     return DurationMs(_bounded(_int(match[1]) * _DURATION_MS[match[2]], text))
 
 
@@ -113,7 +113,7 @@ def parse_decimal(text: str) -> Decimal:
     """An exact decimal, as text without trailing zeros; the sign is kept, `-0` is `0`."""
     match = _DECIMAL.fullmatch(text)
     if not match or len(text) > _MAX_DIGITS:
-        raise UnitError(f"{_shown(text)} is not a decimal number; write one such as 1.5")
+        raise UnitError(f"{shown(text)} is not a decimal number; write one such as 1.5")
     fraction = (match[3] or "").rstrip("0")
     body = f"{match[2]}.{fraction}" if fraction else match[2]
     return Decimal(body if body == "0" else match[1] + body)
@@ -129,7 +129,7 @@ def parse_money(text: str) -> MicroUsd:
     """Dollars per node-hour with at most six decimals, as micro-dollars: `20.00` is 20_000_000."""
     match = _MONEY.fullmatch(text)
     if not match:
-        raise UnitError(f"{_shown(text)} is not a rate; write dollars with at most six decimals, such as 20.00")
+        raise UnitError(f"{shown(text)} is not a rate; write dollars with at most six decimals, such as 20.00")
     return MicroUsd(_bounded(_int(match[1]) * 10**6 + int((match[2] or "").ljust(6, "0")), text))
 
 
@@ -145,16 +145,16 @@ def parse_time(text: str) -> UnixMinutes:
     match = _TIME.fullmatch(text)
     if not match:
         raise UnitError(
-            f"{_shown(text)} is not a time on a minute; write ISO 8601 with an offset, such as 2026-12-07T08:00Z"
+            f"{shown(text)} is not a time on a minute; write ISO 8601 with an offset, such as 2026-12-07T08:00Z"
         )
     offset = "+00:00" if match[4] == "Z" else match[4]
     try:
         moment = datetime.fromisoformat(f"{match[1]}T{match[2]}:00{offset}")
         minutes = (moment - _EPOCH) // timedelta(minutes=1)
     except (ValueError, OverflowError) as error:
-        raise UnitError(f"{_shown(text)} names no moment ({error})") from None
+        raise UnitError(f"{shown(text)} names no moment ({error})") from None
     if minutes < 0:
-        raise UnitError(f"{_shown(text)} is before 1970")
+        raise UnitError(f"{shown(text)} is before 1970")
     return UnixMinutes(minutes)
 
 
@@ -176,7 +176,7 @@ def parse_date(text: str) -> str:
             return text
     except ValueError:
         pass
-    raise UnitError(f"{_shown(text)} is not a date; write one such as 2026-12-31")
+    raise UnitError(f"{shown(text)} is not a date; write one such as 2026-12-31")
 
 
 def end_of_date_ms(date: str) -> UnixMs:
@@ -193,13 +193,13 @@ def check_quantity(value: int, what: str) -> None:
 
 def _int(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise UnitError(f"{_shown(digits)} has too many digits; the largest figure is {MAX_QUANTITY}")
+        raise UnitError(f"{shown(digits)} has too many digits; the largest figure is {MAX_QUANTITY}")
     return int(digits)
 
 
 def _bounded(value: int, text: str) -> int:
     if value > MAX_QUANTITY:
-        raise UnitError(f"{_shown(text)} is larger than any figure kept here (2^63-1)")
+        raise UnitError(f"{shown(text)} is larger than any figure kept here (2^63-1)")
     return value
 
 
@@ -210,6 +210,7 @@ def _scaled(value: int, scale: int) -> str:
     return f"{whole}.{rest * 1_000 // scale:03d}".rstrip("0")
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A user's text for a message: quoted, cut at 40 characters, and escaped where a terminal would act on it."""
     cut = text if len(text) <= 40 else text[:37] + "..."
-    return f"`{cut}`"
+    return f"`{''.join(item if item.isprintable() else ascii(item)[1:-1] for item in cut)}`"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetctl.canonical import MAX_SAFE_INTEGER, Json
 from fleetctl.model.policy_fields import DURATION_NAMES, POLICY, Field, Kind, Path, canonical_name
-from fleetctl.units import MAX_QUANTITY, UnitError, format_duration, parse_count, parse_decimal, parse_duration
+from fleetctl.units import MAX_QUANTITY, UnitError, format_duration, parse_count, parse_decimal, parse_duration, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ def scalar_from_text(known: Field, text: str, *, plain: bool) -> Json:
     if kind is Kind.DURATION:
         return portable(parse_duration(text))
     if kind not in (Kind.DECIMAL, Kind.COUNT, Kind.BOOLEAN):
-        raise UnitError(f"a {kind.value} is needed here, not `{text[:40]}`")
+        raise UnitError(f"a {kind.value} is needed here, not {shown(text)}")
     if not plain:
         raise UnitError(f"a {kind.value} is needed here; write it without quotes")
     if kind is Kind.DECIMAL:
@@ -37,7 +37,7 @@ def scalar_from_text(known: Field, text: str, *, plain: bool) -> Json:
     if kind is Kind.COUNT:
         return portable(parse_count(text))
     if text not in ("true", "false"):
-        raise UnitError(f"`{text[:40]}` is not a boolean; write true or false")
+        raise UnitError(f"{shown(text)} is not a boolean; write true or false")
     return text == "true"
 
 
@@ -56,9 +56,9 @@ def to_json(policy: Mapping[str, Json]) -> dict[str, Json]:
 
     What does not have its canonical form stays as it is.
     """
-    shown = _shown(POLICY, dict(policy))
-    assert isinstance(shown, dict)
-    return shown
+    out = _shown(POLICY, dict(policy))
+    assert isinstance(out, dict)
+    return out
 
 
 def portable(value: int) -> Json:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
 from fleetctl.pool1.grade import Grade, divided
-from fleetctl.units import check_quantity
+from fleetctl.units import check_quantity, shown
 
 NO_OCCUPANTS = code(
     "no-occupants",
@@ -80,7 +80,9 @@ def _total_weight(occupants: list[Occupant]) -> int:
         raise BadInput(NO_OCCUPANTS.at("the device has no occupants; name who was on it, or leave the device out"))
     for one, other in zip(occupants, occupants[1:], strict=False):
         if one.id == other.id:
-            raise BadInput(DUPLICATE_OCCUPANT.at(f"the id {one.id!r} is given to two occupants; give each its own"))
+            raise BadInput(
+                DUPLICATE_OCCUPANT.at(f"the id {shown(one.id)} is given to two occupants; give each its own")
+            )
     weight = sum(occupant.weight for occupant in occupants)
     if weight == 0:
         raise BadInput(NO_WEIGHT.at("all occupants weigh 0; give at least one a weight above 0"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
 from fleetctl.pool1.grade import Grade
-from fleetctl.units import check_quantity
+from fleetctl.units import check_quantity, shown
 
 DEFAULT_REQUIRED = 3
 """The standard's default count of evidence; a policy value, not a derived one."""
@@ -83,7 +83,7 @@ def derive(
         if item.claim_class != claim_class:
             raise BadInput(
                 MIXED_CLASSES.at(
-                    f"an observation is of class {item.claim_class!r} and the estimate is for {claim_class!r}; leave it out"
+                    f"an observation is of class {shown(item.claim_class)} and the estimate is for {shown(claim_class)}; leave it out"
                 )
             )
     evidence = [item.energy_uj for item in found if item.grade.observed]

@@ -10,7 +10,7 @@ from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import TreeState
-from fleetctl.units import MAX_QUANTITY, check_quantity
+from fleetctl.units import MAX_QUANTITY, check_quantity, shown
 
 DUPLICATE_WORKLOAD = code(
     "duplicate-workload",
@@ -112,5 +112,5 @@ def check_distinct(ids: Iterable[str]) -> None:
     seen: set[str] = set()
     for item in ids:
         if item in seen:
-            raise BadInput(DUPLICATE_WORKLOAD.at(f"the id {item!r} is given to two workloads; give each its own"))
+            raise BadInput(DUPLICATE_WORKLOAD.at(f"the id {shown(item)} is given to two workloads; give each its own"))
         seen.add(item)

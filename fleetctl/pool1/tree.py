@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.errors import BadInput
-from fleetctl.units import MAX_QUANTITY, check_quantity
+from fleetctl.units import MAX_QUANTITY, check_quantity, shown
 
 DUPLICATE_ID = code(
     "tree-duplicate-id",
@@ -33,6 +33,9 @@ CYCLE = code(
     "Entitlements are each other's ancestors",
     trigger="node A with parent B, node B with parent A",
 )
+
+
+_NAMED = 8  # members of a cycle that its message names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class Tree:
         faults: list[Diagnostic] = []
         for node in nodes:
             if node.id in by_id:
-                faults.append(DUPLICATE_ID.at(f"the id {node.id!r} is given to two entitlements; rename one"))
+                faults.append(DUPLICATE_ID.at(f"the id {shown(node.id)} is given to two entitlements; rename one"))
             by_id.setdefault(node.id, node)
         faults.extend(_parent_faults(by_id))
         if faults:
@@ -87,13 +90,14 @@ def _parent_faults(nodes: Mapping[str, Entitlement]) -> Iterator[Diagnostic]:
     rooted: set[str] = set()
     for node in nodes.values():
         if node.parent == node.id:
-            yield SELF_PARENT.at(f"{node.id!r} is its own parent; leave the parent out to make it a root")
+            yield SELF_PARENT.at(f"{shown(node.id)} is its own parent; leave the parent out to make it a root")
         elif node.parent is not None and node.parent not in nodes:
             yield UNKNOWN_PARENT.at(
-                f"{node.id!r} has the parent {node.parent!r}, which is not in the tree; declare it or correct the name"
+                f"{shown(node.id)} has the parent {shown(node.parent)}, which is not in the tree; declare it or correct the name"
             )
         elif (ring := _ring(node.id, nodes, rooted)) is not None:
-            yield CYCLE.at(f"{' → '.join(repr(item) for item in [*ring, ring[0]])} go round; make one of them a root")
+            first = ", ".join(shown(item) for item in ring[:_NAMED])
+            yield CYCLE.at(f"{first}{' and others' * (len(ring) > _NAMED)} go round; make one of them a root")
 
 
 def _ring(start: str, nodes: Mapping[str, Entitlement], rooted: set[str]) -> list[str] | None:

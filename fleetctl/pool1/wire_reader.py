@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
 from fleetctl.pool1.grade import Grade
-from fleetctl.units import MAX_QUANTITY
+from fleetctl.units import MAX_QUANTITY, shown
 
 MALFORMED = code(
     "pool1-malformed",
@@ -27,6 +27,7 @@ BAD_GRADE = code(
 )
 
 _DIGITS = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _GRADES = {grade.value: grade for grade in Grade}
 
 
@@ -98,7 +99,7 @@ class Reader:
             if not isinstance(value, Mapping):
                 raise malformed(self._at(name), f"{_kind(value)} stands where an object is needed")
             for key, item in value.items():
-                yield str(key), Reader(item, f"{self._at(name)}.{key}")
+                yield key, Reader(item, f"{self._at(name)}.{key if _NAME.fullmatch(key) else shown(key)}")
 
     def end(self) -> None:
         """Refuse fields that were not asked for."""
@@ -125,7 +126,8 @@ class Reader:
         return number
 
     def _at(self, name: str) -> str:
-        return f"{self._path}.{name}" if self._path else name
+        plain = name if _NAME.fullmatch(name) else shown(name)
+        return f"{self._path}.{plain}" if self._path else plain
 
 
 def malformed(path: str, detail: str) -> BadInput:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule, shown
+from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule
 from fleetctl.model.policy_fields import Path
-from fleetctl.units import decimal_ratio
+from fleetctl.units import decimal_ratio, shown
 
 KNOWN_ACCEPTANCE = ("diag.nvml",)
 """What the engine runs on adoption (seed: "v0.1 runs diag.nvml")."""

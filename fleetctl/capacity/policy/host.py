@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from fleetctl.canonical import Json
-from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule, shown
+from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule
 from fleetctl.model.policy_forms import integer_of
-from fleetctl.units import decimal_ratio
+from fleetctl.units import decimal_ratio, shown
 
 HUGEPAGE_SIZES = ("2Mi", "1Gi")
 GOVERNORS = ("performance", "schedutil", "ondemand", "powersave")

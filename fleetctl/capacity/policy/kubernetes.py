@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from fleetctl.canonical import Json
-from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule, shown
+from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule
 from fleetctl.model.policy_forms import integer_of
+from fleetctl.units import shown
 
 JOIN_SET = ("apiServer", "caCertSha256", "joinTokenRef")
 GPU_APIS = ("device-plugin", "dra")

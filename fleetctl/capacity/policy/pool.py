@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fleetctl.capacity.policy.problems import PolicyProblem, one_of, problem, rule, shown
+from fleetctl.capacity.policy.problems import PolicyProblem, one_of, problem, rule
+from fleetctl.units import shown
 
 CLASSES = ("metal-host", "metal-dedicated", "vps-host", "provider")
 SHARING_MODES = ("exclusive", "mig", "timeslice", "mps")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -10,10 +11,13 @@ from fleetctl.canonical import Json
 from fleetctl.diagnostics import Code, Diagnostic, Severity, Span, code
 from fleetctl.errors import EngineRefused
 from fleetctl.model.policy_fields import Path
+from fleetctl.units import shown
 
 PoolClass = Literal["metal-host", "metal-dedicated", "vps-host", "provider"]
 Sharing = Literal["exclusive", "mig", "timeslice", "mps"]
 SiteKind = Literal["shared", "dedicated", "custom"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]{1,64}", re.ASCII)
 
 Policy = Mapping[str, Json]
 """A policy in canonical form, whose known fields have passed `shape.check`."""
@@ -63,10 +67,11 @@ def problem(of: Code, path: Path, detail: str) -> PolicyProblem:
 
 
 def path_text(path: Path) -> str:
-    """`overcommit.vcpu`, `acceptance[0].kind`."""
+    """`overcommit.vcpu`, `acceptance[0].kind`; names that are not plain are quoted and escaped."""
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        name = step if isinstance(step, int) or _PLAIN.fullmatch(step) else shown(step)
+        text += f"[{name}]" if isinstance(step, int) else f".{name}" if text else str(name)
     return text
 
 
@@ -81,9 +86,3 @@ def one_of(names: Iterable[str]) -> str:
     """`a, b or c`."""
     listed = list(names)
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
-
-
-def shown(text: str) -> str:
-    """A user's text, quoted and cut short for a message; control characters are escaped."""
-    cut = text if len(text) <= 60 else text[:57] + "..."
-    return "`" + cut.encode("unicode_escape").decode("ascii") + "`"

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from fleetctl.canonical import Json
-from fleetctl.capacity.policy.problems import PolicyProblem, path_text, problem, rule, shown
+from fleetctl.capacity.policy.problems import PolicyProblem, path_text, problem, rule
 from fleetctl.model.policy_fields import DURATION_NAMES, POLICY, Field, Kind, Path, canonical_name, misspelt
 from fleetctl.model.policy_forms import Misfit, integer_of, is_canonical_decimal
+from fleetctl.units import shown
 
 VALUE = rule(
     "policy-value",

@@ -14,9 +14,9 @@ from fleetctl.capacity.mig import (
     table_of_product,
     tables_of_family,
 )
-from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule, shown
+from fleetctl.capacity.policy.problems import Policy, PolicyProblem, PoolContext, one_of, problem, rule
 from fleetctl.model.policy_forms import integer_of
-from fleetctl.units import decimal_ratio
+from fleetctl.units import decimal_ratio, shown
 
 MAX_REPLICAS = 48
 """The most that MPS serves (seed: `sharing`)."""

@@ -184,3 +184,13 @@ def test_paths_lead_to_fields() -> None:
 )
 def test_misspelt_names(name: str, meant: str | None) -> None:
     assert misspelt(name, POLICY.fields) == meant
+
+
+def test_messages_are_printable_whatever_a_policy_holds() -> None:
+    """Rule 10: hostile names reach a terminal escaped and cut."""
+    hostile = "\x1b[31m\n\u202e" + "x" * 10_000
+    problems = _validate({"overcommit": {f"gpu{hostile}": 2}, "cpu": {"governor": hostile}, "maxPending": hostile})
+    assert len(problems) == 3
+    for item in problems:
+        assert item.detail.isprintable()
+        assert len(item.detail) < 500

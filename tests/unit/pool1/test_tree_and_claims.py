@@ -185,3 +185,14 @@ def test_usage_cannot_be_negative() -> None:
 def test_an_empty_tree_denies_everything() -> None:
     verdict = decide(TreeState(Tree([])), read_claim("A 0 ES"))
     assert [reason.value for reason in verdict.reasons] == ["unknown-entitlement"]
+
+
+def test_messages_stay_short_and_printable_whatever_the_ids_hold() -> None:
+    """Rule 10: hostile ids reach a terminal escaped and cut."""
+    names = [f"\x1b[31m\n{'n' * 10_000}{index}" for index in range(500)]
+    ring = [_node(name, names[index - 1]) for index, name in enumerate(names)]
+    with pytest.raises(BadInput) as caught:
+        Tree([*ring, _node("x", "\u202e")])
+    for item in caught.value.diagnostics:
+        assert item.detail.isprintable()
+        assert len(item.detail) < 1_000
