@@ -336,6 +336,8 @@ def encode_core(event: Event, *, seq: int, prev: bytes, steward: str) -> bytes:
 
 def decode_core(data: bytes, kind: StreamKind) -> Core:
     """The core whose encoding is exactly `data`, of a stream of this kind. Raises BadCore: steps 5 and 6 of ledger.md "Verifying"."""
+    if not data:
+        raise BadCore("bad-schema", "the core is empty")
     try:
         value = decode(data)
     except Unreadable as error:
