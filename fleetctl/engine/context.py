@@ -94,7 +94,7 @@ def check_identity(engine: Engine, reader: Reader) -> None:
 
 def check_open(reader: Reader) -> None:
     """Raises SafetyRefused when `state move` has closed this state."""
-    if (target := reader.meta(META_CLOSED)) is not None:
+    if target := reader.meta(META_CLOSED):
         raise SafetyRefused(CLOSED.at(f"it was moved to {target}; use that one"))
 
 

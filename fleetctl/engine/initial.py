@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from fleetctl.canonical import canonical_bytes, canonical_json, sha256_hex
+from fleetctl.diagnostics import code
 from fleetctl.engine.context import (
     ENTITLEMENTS,
     JOURNAL,
@@ -15,13 +19,21 @@ from fleetctl.engine.context import (
     META_TEST_CLOCK,
     Engine,
 )
+from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import genesis
-from fleetctl.ledger.initial import InitialState, seal_initial
+from fleetctl.ledger.initial import InitialState, read_initial, seal_initial
 from fleetctl.model.bodies import SettingsBody
 from fleetctl.model.codec import encode
 from fleetctl.model.ids import ROOT_TENANT, SETTINGS_ID
-from fleetctl.model.live import LiveObject, state_digest
-from fleetctl.ports import Writer
+from fleetctl.model.live import LiveObject, object_from_json, state_digest
+from fleetctl.ports import Reader, Writer
+
+INITIAL_DIFFERS = code(
+    "initial-state-differs",
+    "The first state of the engine is not the one that was sealed",
+    trigger="the document that describes what `init` or `state copy` made is missing or was changed",
+    exit_code=3,
+)
 
 
 def initialise(engine: Engine, settings: SettingsBody, *, test_clock: bool = False) -> None:
@@ -30,31 +42,41 @@ def initialise(engine: Engine, settings: SettingsBody, *, test_clock: bool = Fal
     Raises Unreachable without the steward's key.
     """
     with engine.store.write(0) as tx:
-        fill(engine, tx, settings, test_clock=test_clock)
+        fill(engine, tx, [settings_object(settings)], test_clock=test_clock)
 
 
-def fill(engine: Engine, tx: Writer, settings: SettingsBody, *, test_clock: bool) -> None:
-    """The rows of a fresh engine, in an open transaction."""
+def fill(engine: Engine, tx: Writer, objects: Sequence[LiveObject], *, test_clock: bool) -> None:
+    """The rows of a fresh engine that starts from `objects`, in an open transaction."""
     signer = engine.sealing()
+    kept = canonical_bytes([json.loads(item.canonical()) for item in objects])
+    state = state_digest(((item.kind, item.id), item.digest()) for item in objects)
+    statement = InitialState(engine=engine.id, steward=engine.steward, state=state, at_ms=engine.clock.now_ms())
     for name, value in (
         (META_ENGINE, engine.id),
         (META_STEWARD, engine.steward),
         (META_TEST_CLOCK, "1" if test_clock else "0"),
         (META_STREAM, ENTITLEMENTS),
         (META_JOURNAL, JOURNAL),
+        (META_INITIAL, seal_initial(statement, signer).hex()),
+        (META_INITIAL_DOCUMENT, sha256_hex(kept)),
     ):
         tx.set_meta(name, value)
     for stream in (JOURNAL, ENTITLEMENTS):
         ledger = engine.ledger(stream)
         tx.open_stream(stream, ledger, genesis(ledger))
-    made = settings_object(settings)
-    tx.put_objects([made])
-    kept = canonical_bytes({"settings": encode("settings", settings)})
+    tx.put_objects(objects)
     tx.put_document(sha256_hex(kept), kept)
-    tx.set_meta(META_INITIAL_DOCUMENT, sha256_hex(kept))
-    state = state_digest([((made.kind, made.id), made.digest())])
-    statement = InitialState(engine=engine.id, steward=engine.steward, state=state, at_ms=engine.clock.now_ms())
-    tx.set_meta(META_INITIAL, seal_initial(statement, signer).hex())
+
+
+def initial_objects(engine: Engine, reader: Reader) -> list[LiveObject]:
+    """What the engine started from. Raises Tampered when it is not what was sealed."""
+    sealed = bytes.fromhex(reader.meta(META_INITIAL) or "")
+    statement = read_initial(sealed, engine=engine.id, steward=engine.steward, key=engine.steward_key)
+    data = reader.document(reader.meta(META_INITIAL_DOCUMENT) or "")
+    objects = [object_from_json(item) for item in json.loads(data or b"[]")]
+    if state_digest(((item.kind, item.id), item.digest()) for item in objects) != statement.state:
+        raise Tampered(INITIAL_DIFFERS.at("the kept description of the first state is missing or was changed"))
+    return objects
 
 
 def settings_object(settings: SettingsBody) -> LiveObject:

@@ -7,29 +7,24 @@ sealed. Each entry's `state_after` must come out, so a document or an entry that
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import (
-    META_INITIAL,
-    META_INITIAL_DOCUMENT,
     Engine,
     check_identity,
     journal_stream,
     usage_stream,
 )
-from fleetctl.engine.initial import settings_object
-from fleetctl.engine.records import Record, load_document, records
+from fleetctl.engine.initial import initial_objects
+from fleetctl.engine.records import Record, records
+from fleetctl.engine.state import digests_of
 from fleetctl.engine.streams import journal_events, usage_claims, verify_stream
 from fleetctl.engine.writing import write_changes
 from fleetctl.errors import EngineRefused, Tampered
 from fleetctl.ledger.entries import Applied, JournalEvent
-from fleetctl.ledger.initial import read_initial
-from fleetctl.model.bodies import SettingsBody
 from fleetctl.model.changes import Changes
-from fleetctl.model.codec import decode
 from fleetctl.model.ids import cli_caller, fleet_caller
 from fleetctl.model.live import FleetRecord, ObjectKey, Snapshot, state_digest
 from fleetctl.ports import Reader
@@ -83,7 +78,7 @@ def rebuild(engine: Engine, wait_ms: int = 60_000) -> int:
         claims = list(usage_claims(engine, tx, usage_stream(tx)))
         kept_events = tx.events(0, 1)
         tx.clear_index()
-        tx.put_objects([settings_object(_initial_settings(tx))])
+        tx.put_objects(initial_objects(engine, tx))
         for entry, plan, at, changes in fold.steps:
             silent = [replace(item, events=()) for item in changes] if kept_events else changes
             touched = write_changes(tx, silent, at)
@@ -105,19 +100,8 @@ def differences(engine: Engine, reader: Reader) -> list[str]:
 
 
 def _begin(engine: Engine, reader: Reader) -> Replay:
-    made = settings_object(_initial_settings(reader))
-    key = (made.kind, made.id)
-    digests: dict[ObjectKey, bytes] = {key: made.digest()}
-    sealed = bytes.fromhex(reader.meta(META_INITIAL) or "")
-    initial = read_initial(sealed, engine=engine.id, steward=engine.steward, key=engine.steward_key)
-    if state_digest(digests.items()) != initial.state:
-        raise Tampered(REPLAY_DIFFERS.at("the settings that `init` made are not those that it sealed"))
-    return Replay(working=Working(Snapshot(engine=engine.id, objects={key: made})), digests=digests)
-
-
-def _initial_settings(reader: Reader) -> SettingsBody:
-    kept = load_document(reader.document, reader.meta(META_INITIAL_DOCUMENT) or "", -1)
-    return cast(SettingsBody, decode("settings", kept["settings"]))
+    objects = {(item.kind, item.id): item for item in initial_objects(engine, reader)}
+    return Replay(working=Working(Snapshot(engine=engine.id, objects=objects)), digests=digests_of(objects))
 
 
 def _step(fold: Replay, record: Record) -> None:

@@ -67,6 +67,10 @@ class LiveObject:
 
     def digest(self) -> bytes:
         """SHA-256 (32 bytes) of its canonical JSON, over everything the object holds."""
+        return hashlib.sha256(self.canonical().encode("utf-8")).digest()
+
+    def canonical(self) -> str:
+        """Its canonical JSON."""
         parts = [
             '{"archived":',
             _bool(self.archived),
@@ -96,7 +100,26 @@ class LiveObject:
             encode_basestring(self.tenant),
             f',"version":{self.version}}}',
         ]
-        return hashlib.sha256("".join(parts).encode("utf-8")).digest()
+        return "".join(parts)
+
+
+def object_from_json(data: Mapping[str, Any]) -> LiveObject:
+    """The object whose canonical JSON `data` is. Raises KeyError, TypeError or ValueError for anything else."""
+    last = data.get("lastApplied")
+    return LiveObject(
+        kind=data["kind"],
+        id=data["id"],
+        tenant=data["tenant"],
+        key=data["key"],
+        name=data["name"],
+        version=data["version"],
+        body_json=canonical_json(data["body"]),
+        fleet=data.get("fleet"),
+        protect=data["protect"],
+        archived=data["archived"],
+        explicit_only=data["explicitOnly"],
+        last_applied_json=None if last is None else canonical_json(last),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,73 @@
+"""A whole engine in another place: moved (the old one sealed closed) or copied (a new engine with ledgers of its own)."""
+
+from __future__ import annotations
+
+from fleetctl.canonical import canonical_bytes, sha256_hex
+from fleetctl.engine.calls import WAIT_MS
+from fleetctl.engine.context import CLOSED, META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream
+from fleetctl.engine.initial import fill
+from fleetctl.engine.journal import write_journal
+from fleetctl.engine.state import check_state, digests_of, load_objects
+from fleetctl.engine.streams import verify_stream
+from fleetctl.engine.witnessing import refuse_rollback
+from fleetctl.errors import SafetyRefused
+from fleetctl.ledger.entries import Called
+
+
+def close(engine: Engine, target: str) -> None:
+    """Seal this state closed in favour of `target`: one journal entry, and no change ever after. Closing again is nothing.
+
+    Raises SafetyRefused when it was closed in favour of another target.
+    """
+    refuse_rollback(engine)
+    with engine.store.write(WAIT_MS) as tx:
+        check_identity(engine, tx)
+        closed = tx.meta(META_CLOSED)
+        if closed == target:
+            return
+        if closed:
+            raise SafetyRefused(CLOSED.at(f"it was moved to {closed}; use that one"))
+        state = check_state(engine, tx, digests_of(load_objects(tx)))
+        kept = canonical_bytes({"method": "state.move", "target": target})
+        tx.put_document(sha256_hex(kept), kept)
+        write_journal(
+            engine,
+            tx,
+            Called,
+            state_before=state,
+            state_after=state,
+            method="state.move",
+            object=f"engine/{engine.id}",
+            request=bytes.fromhex(sha256_hex(kept)),
+        )
+        tx.set_meta(META_CLOSED, target)
+
+
+def reopen(engine: Engine) -> None:
+    """Open the moved copy for changes."""
+    with engine.store.write(WAIT_MS) as tx:
+        check_identity(engine, tx)
+        tx.set_meta(META_CLOSED, "")
+
+
+def copy_into(source: Engine, target: Engine) -> int:
+    """Fill a fresh engine with the configuration and the nodes of another one. Usage and history start anew.
+
+    Returns the number of objects. Raises Tampered when the source is not what its journal sealed.
+    """
+    with source.store.read() as reader:
+        check_identity(source, reader)
+        verify_stream(source, reader, journal_stream(reader))
+        objects = load_objects(reader)
+        check_state(source, reader, digests_of(objects))
+        nodes = list(reader.nodes())
+        quotas = list(reader.quotas())
+        authz = list(reader.authz())
+        test_clock = reader.meta(META_TEST_CLOCK) == "1"
+    with target.store.write(WAIT_MS) as tx:
+        fill(target, tx, list(objects.values()), test_clock=test_clock)
+        tx.put_quotas(quotas)
+        tx.put_authz(authz)
+        for node in nodes:
+            tx.put_node(node)
+    return len(objects)

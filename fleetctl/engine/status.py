@@ -1,0 +1,76 @@
+"""What an engine holds and how far it is witnessed, at a glance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetctl.engine.context import META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream, usage_stream
+from fleetctl.engine.state import check_state, digests_of, load_objects
+from fleetctl.engine.streams import events, head_of
+from fleetctl.engine.witnessing import Witnessed, witnessed
+from fleetctl.ledger.chain import Head
+from fleetctl.model.live import FleetRecord
+from fleetctl.ports import Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStatus:
+    """A fleet: its last apply and how many live objects it owns. `at_ms` is of that apply."""
+
+    name: str
+    record: FleetRecord
+    at_ms: int
+    objects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """An engine at a glance. `state` is the verified state digest."""
+
+    engine: str
+    steward: str
+    state: bytes
+    journal: Head
+    usage: Head
+    witnessed: Witnessed
+    fleets: tuple[FleetStatus, ...]
+    counts: Mapping[str, int]
+    """Live objects by kind."""
+    test_clock: bool
+    closed: str | None
+
+
+def read_status(engine: Engine) -> Status:
+    """Raises Tampered when the live state is not the sealed one."""
+    with engine.store.read() as reader:
+        check_identity(engine, reader)
+        objects = load_objects(reader)
+        state = check_state(engine, reader, digests_of(objects))
+        journal = head_of(engine, reader, journal_stream(reader))
+        usage = head_of(engine, reader, usage_stream(reader))
+        records = dict(reader.fleets())
+        times = {name: _applied_at(engine, reader, record.entry) for name, record in records.items()}
+        test_clock, closed = reader.meta(META_TEST_CLOCK) == "1", reader.meta(META_CLOSED) or None
+    live = [item for item in objects.values() if item.kind != "settings" and not item.archived]
+    owned = Counter(item.fleet for item in live)
+    return Status(
+        engine=engine.id,
+        steward=engine.steward,
+        state=state,
+        journal=journal,
+        usage=usage,
+        witnessed=witnessed(engine),
+        fleets=tuple(
+            FleetStatus(name=name, record=record, at_ms=times[name], objects=owned[name])
+            for name, record in sorted(records.items())
+        ),
+        counts=dict(sorted(Counter(item.kind for item in live).items())),
+        test_clock=test_clock,
+        closed=closed,
+    )
+
+
+def _applied_at(engine: Engine, reader: Reader, entry: int) -> int:
+    return next(event.at_ms for _, event in events(engine, reader, journal_stream(reader), entry))
