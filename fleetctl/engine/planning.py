@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleetctl import __version__
+from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, journal_stream
-from fleetctl.engine.state import load_snapshot
+from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import head_of, read_usages
+from fleetctl.errors import Tampered
 from fleetctl.model.declared import Fleet
 from fleetctl.model.live import Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
@@ -57,8 +59,10 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
     with engine.store.read() as reader:
         snapshot = read_snapshot(engine, reader)
         journal = head_of(engine, reader, journal_stream(reader))
+        edited = _edited(engine, reader, snapshot)
     now = engine.clock.now_ms()
     plan = make_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source), accept=accept)
+    plan = replace(plan, warnings=(*plan.warnings, *edited))
     around = Surroundings(
         at=now,
         host=host,
@@ -68,6 +72,15 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
         commit=source.commit,
     )
     return Planned(plan=plan, file=plan_file(plan, plan_context(plan, fleet, snapshot, around)), snapshot=snapshot)
+
+
+def _edited(engine: Engine, reader: Reader, snapshot: Snapshot) -> tuple[Diagnostic, ...]:
+    """A warning when the live side is not what the journal sealed: an edit would look like drift, and `apply` refuses it."""
+    try:
+        check_state(engine, reader, digests_of(snapshot.objects))
+    except Tampered as error:
+        return tuple(replace(item, severity="warning") for item in error.diagnostics)
+    return ()
 
 
 def provenance(fleet: Fleet, snapshot: Snapshot, source: Source) -> Provenance:
