@@ -1,0 +1,125 @@
+"""A witness over HTTP: `ports.Witness` by httpx. What it answers is hostile input until its signature holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from fleetctl.api.witnessing import UNREACHABLE, ask, receipt_of
+from fleetctl.diagnostics import code
+from fleetctl.errors import BadInput, Unreachable
+from fleetctl.ledger.keys import PublicKey
+from fleetctl.ledger.receipts import MAX_RECEIPT
+
+if TYPE_CHECKING:
+    import httpx
+
+BAD_URL = code(
+    "witness-url",
+    "A witness's address is not an http or https URL",
+    trigger="a witness URL of another scheme, without a host, or with a password, query or fragment in it",
+)
+
+_MAX_ANSWER: Final = 4 * MAX_RECEIPT
+_HEADERS: Final = {"Accept": "application/cbor, application/cose", "Accept-Encoding": "identity"}
+
+
+class HttpWitness:
+    """A witness at a URL. `key` is what its receipts must verify under, from the user's configuration."""
+
+    def __init__(
+        self, *, id: str, url: str, key: PublicKey, co_located: bool = False, timeout_ms: int = 10_000
+    ) -> None:
+        """`timeout_ms` bounds one exchange. Raises BadInput for a URL that is none."""
+        self._id = id
+        self._url = _checked(url)
+        self._key = key
+        self._co_located = co_located
+        self._timeout_s = timeout_ms / 1_000
+        self._client: httpx.Client | None = None
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def co_located(self) -> bool:
+        return self._co_located
+
+    def head(self, ledger: str) -> bytes | None:
+        """Its newest receipt for the ledger, unverified; None while it has signed none.
+
+        Raises Unreachable, and NotVerified with its reason when it refuses.
+        """
+        status, body = self._exchange("GET", f"/v1/witness/{quote(ledger, safe='')}/head", None)
+        return receipt_of(self._id, status, body)
+
+    def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+        """As `ports.Witness.advance`."""
+        return ask(
+            self._post,
+            key=self._key,
+            witness=self._id,
+            ledger=ledger,
+            old_length=old_length,
+            old_head=old_head,
+            entries=entries,
+        )
+
+    def close(self) -> None:
+        """Let its connections go; it can be used again."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        return self._exchange("POST", "/v1/witness", body)
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        import httpx
+
+        headers = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/cbor"}
+        deadline = time.monotonic() + self._timeout_s
+        try:
+            with self._connected().stream(method, self._url + path, content=body, headers=headers) as response:
+                return response.status_code, self._read(response, deadline)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            said = str(error) or type(error).__name__
+            raise Unreachable(
+                UNREACHABLE.at(f"{self._id} at {self._url}: {said}; start it, or run `fleetctl ledger witness` later")
+            ) from error
+
+    def _read(self, response: httpx.Response, deadline: float) -> bytes:
+        """The body as it came, within bounds of size and time: no answer of a witness is long."""
+        received = bytearray()
+        for piece in response.iter_raw():
+            received += piece
+            if len(received) > _MAX_ANSWER:
+                raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url} answers without end; check its URL"))
+            if time.monotonic() > deadline:
+                raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url} did not finish its answer in time"))
+        return bytes(received)
+
+    def _connected(self) -> httpx.Client:
+        import httpx
+
+        if self._client is None:
+            # A redirect would let whoever answers choose where the entries go.
+            self._client = httpx.Client(timeout=self._timeout_s, follow_redirects=False)
+        return self._client
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port_ok = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_ok = urlsplit(""), False
+    plain = not (parts.query or parts.fragment or parts.username or parts.password)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not port_ok or not url.isprintable():
+        raise BadInput(
+            BAD_URL.at(f"{url[:200]!r} is no witness's address; write one such as https://witness.example:8443")
+        )
+    return url.rstrip("/")
