@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+"""What YAML 1.2 core reads as null when it is plain."""
+
 
 class Scalar:
     """A scalar as text. `plain` tells an unquoted one (`12`) from a quoted or block one (`"12"`)."""
@@ -18,11 +21,6 @@ class Scalar:
         self.at = at
         self.plain = plain
         self.text = text
-
-    @property
-    def is_null(self) -> bool:
-        """Whether YAML 1.2 core reads it as null; a null is the same as leaving out."""
-        return self.plain and self.text in ("", "~", "null", "Null", "NULL")
 
 
 class Mapping:
@@ -56,3 +54,8 @@ class Sequence:
 
 
 Node = Scalar | Mapping | Sequence
+
+
+def is_absent(node: Node | None) -> bool:
+    """Whether there is no value: none at all, or a null, which is the same."""
+    return node is None or (type(node) is Scalar and node.plain and node.text in NULLS)

@@ -19,16 +19,23 @@ class Problems:
         self.sources = sources
         self._found: dict[tuple[str, Span | None, str], Diagnostic] = {}
         self._count: Counter[tuple[str, str]] = Counter()
+        self._settled: set[int] = set()
 
     def add(
         self, code: Code, detail: str, at: int, *, subject: str | None = None, severity: Severity | None = None
     ) -> None:
         """Report `code` at a place."""
+        if at in self._settled:
+            return
         file = self.sources.source_at(at).name
         if self.has_room(code, file):
             self.add_at(code, detail, self.sources.span(at), subject=subject, severity=severity)
         else:
             self._count[(code.name, file)] += 1
+
+    def settle(self, at: int) -> None:
+        """Say no more about a place: what stands there could not be read, and everything else would follow from that."""
+        self._settled.add(at)
 
     def add_at(
         self,
@@ -47,6 +54,11 @@ class Problems:
         self._count[where] += 1
         if self._count[where] <= MAX_PER_FILE:
             self._found[identity] = code.at(detail, span=span, subject=subject, severity=severity)
+
+    def has_error_at(self, at: int) -> bool:
+        """Whether an error is reported at a place."""
+        span = self.sources.span(at)
+        return any(item.span == span and item.severity == "error" for item in self._found.values())
 
     def has_room(self, code: Code, file: str) -> bool:
         """Whether one more problem of this code in this file would be shown."""

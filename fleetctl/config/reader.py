@@ -25,7 +25,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from fleetctl.config.nodes import Mapping, Node, Scalar, Sequence
+from fleetctl.config.nodes import Mapping, Node, Scalar, Sequence, is_absent
 from fleetctl.config.problems import Problems
 from fleetctl.config.scan import FORBIDDEN, TAB_INDENT, Scanned, indenting_tabs, report_character
 from fleetctl.config.sources import Source
@@ -239,7 +239,7 @@ class _Build:
         root = self._root
         if isinstance(root, Mapping):
             self.documents.append(root)
-        elif root is not None and not (isinstance(root, Scalar) and root.is_null):
+        elif root is not None and not is_absent(root):
             what = "a list" if isinstance(root, Sequence) else "text"
             detail = f"the document is {what}; a fleet file is a mapping such as `pools: {{…}}`"
             self.problems.add(NOT_A_MAPPING, detail, root.at)
@@ -252,6 +252,8 @@ class _Build:
         elif event.style == '"':
             for match in FORBIDDEN.finditer(event.value):
                 report_character(match[0], at, self.problems, escaped=True)
+            if FORBIDDEN.search(event.value):
+                self.problems.settle(at)
 
     def _odd_key(self, event: Any, mapping: Mapping, at: int) -> str:
         """A key that is tagged, anchored, a merge key or a duplicate. Returns what to file its value under."""
@@ -308,7 +310,8 @@ class _Build:
             else:
                 detail = f"no `&{name}` comes before `*{name}` in this document; write the value out"
                 self.problems.add(UNKNOWN_ALIAS, detail, at)
-            return _Anchored(Scalar(at, True, ""), 1, 0)
+            self.problems.settle(at)
+            return _Anchored(Scalar(at, False, ""), 1, 0)
         if len(stack) + target.height > MAX_DEPTH:
             self._too_deep(at)
         if stack and stack[-1].height <= target.height:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleetctl.config.tree import read_tree
+from fleetctl.config.load import load_fleet
 from tests.support.fleet_files import make_folder
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "fleet-files").glob("*.json"))
@@ -17,7 +17,7 @@ CASES = sorted((Path(__file__).parents[2] / "cases" / "fleet-files").glob("*.jso
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_case(path: Path, tmp_path: Path) -> None:
     case: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    found = read_tree(make_folder(tmp_path, case)).problems.sorted()
+    found = load_fleet(make_folder(tmp_path, case)).diagnostics
     seen = [
         (item.code.name, *((item.span.file, item.span.line, item.span.column) if item.span else (None, None, None)))
         for item in found

@@ -1,0 +1,159 @@
+"""Warnings: what a fleet may say and probably does not mean (fleet-files: "Lints"). Whether they are errors is the caller's.
+
+`# fleetctl: allow CODE reason` above the line of the finding, or above the line that names its object, silences one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from fleetctl.config.build import Written
+from fleetctl.config.codes import shown
+from fleetctl.config.places import Places
+from fleetctl.config.problems import Problems
+from fleetctl.config.scan import Allowed
+from fleetctl.diagnostics import REGISTRY, Code, code
+from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody
+from fleetctl.model.declared import IgnoredDrift
+
+KnownCapacity = Mapping[str, Mapping[str, int]]
+"""Pool key to resource to how many there are."""
+
+
+def _lint(name: str, summary: str, *, trigger: str) -> Code:
+    return code(name, summary, trigger=trigger, severity="warning")
+
+
+OVERSUBSCRIBED = _lint(
+    "offers-over-capacity",
+    "The offers of a pool add up to more than it has",
+    trigger="the sum of offered quota is over the known capacity of a pool",
+)
+INTERIOR_GUARANTEE = _lint(
+    "interior-guarantee",
+    "An entitlement with children has a guarantee of its own",
+    trigger="a guarantee above 0 on an interior node: what it leaves unspent is lent to its siblings, not to its children",
+)
+INTERIOR_LIMIT = _lint(
+    "interior-limit",
+    "A limit on an entitlement with children does not bind them",
+    trigger="a limit on an interior node of the entitlement tree",
+)
+OWNER_QUOTA = _lint(
+    "owner-quota-missing",
+    "The owner of a divided pool has no quota for its parts",
+    trigger="a mig, timeslice or mps pool whose ownerQuota has no gpu.mig or gpu.slot: a missing row grants 0",
+)
+INCLUDE_DESCENDANTS = _lint(
+    "include-descendants-no-effect",
+    "includeDescendants has no effect yet",
+    trigger="includeDescendants: true, which is stored; tenants are matched exactly in this release",
+)
+MODEL_CASE = _lint(
+    "gpu-model-case",
+    "Two pools name GPU models that differ only in case",
+    trigger="H100 and h100 in one fleet: both are billed as gpu.h100.hours",
+)
+IGNORED_OBJECT = _lint(
+    "ignore-drift-unknown-object",
+    "An `ignoreDrift` entry names an object that the fleet does not declare",
+    trigger="an entry left behind when its object left the files",
+)
+ALLOWED_CODE = _lint(
+    "allow-unknown-code",
+    "A comment silences a lint that does not exist",
+    trigger="`# fleetctl: allow CODE …` with a code that is no warning of the file checks",
+)
+
+_PART = {"mig": "gpu.mig", "timeslice": "gpu.slot", "mps": "gpu.slot"}
+
+
+class Lints:
+    """Takes warnings, drops those that a comment allows."""
+
+    def __init__(self, problems: Problems, allowed: Sequence[Allowed]) -> None:
+        self.problems = problems
+        self._allowed: set[tuple[str, str, int]] = set()
+        for item in allowed:
+            span = problems.sources.span(item.line_at)
+            self._allowed.add((item.code, span.file, span.line))
+            known = REGISTRY.get(item.code)
+            if known is None or known.severity != "warning":
+                detail = f"{shown(item.code)} is no warning that can be silenced; see the reference of diagnostics"
+                problems.add(ALLOWED_CODE, detail, item.at)
+
+    def add(self, code: Code, detail: str, at: int, *, item: Written | None = None) -> None:
+        """Report a warning at a place of an object, unless a comment above either line allows it."""
+        places = {at, item.at} if item is not None else {at}
+        if self._allowed:
+            lines = [self.problems.sources.span(place) for place in places]
+            if any((code.name, span.file, span.line) in self._allowed for span in lines):
+                return
+        subject = item.declared.label if item is not None else None
+        self.problems.add(code, detail, at, subject=subject, severity="warning")
+
+
+def lint(objects: Sequence[Written], places: Places, lints: Lints, capacity: KnownCapacity) -> None:
+    """All lints over objects, except those that the policy validators give."""
+    _entitlements(objects, places, lints)
+    _pools(objects, places, lints)
+    _offers(objects, places, lints, capacity)
+
+
+def lint_ignored(ignored: Iterable[tuple[IgnoredDrift, int]], labels: set[str], lints: Lints) -> None:
+    """Entries of `ignoreDrift` whose object is not declared; each comes with its place."""
+    for entry, at in ignored:
+        if entry.object not in labels:
+            lints.add(IGNORED_OBJECT, f"{shown(entry.object)} is not declared in this fleet; remove the entry", at)
+
+
+def _entitlements(objects: Sequence[Written], places: Places, lints: Lints) -> None:
+    bodies = [(item, item.declared.body) for item in objects]
+    parents = {body.parent for _, body in bodies if isinstance(body, EntitlementBody)}
+    for item, body in bodies:
+        if not isinstance(body, EntitlementBody) or item.declared.key not in parents:
+            continue
+        here = (item.section, item.name)
+        if body.guarantee_uj or body.guarantee_devices:
+            detail = f"`{item.name}` has children; give the guarantee to them, and 0 to it"
+            lints.add(INTERIOR_GUARANTEE, detail, places.key(here, "guarantee"), item=item)
+        if body.limit_uj is not None:
+            detail = f"`{item.name}` has children, and its limit is not enforced on them; put limits on the leaves"
+            lints.add(INTERIOR_LIMIT, detail, places.key(here, "limit"), item=item)
+
+
+def _pools(objects: Sequence[Written], places: Places, lints: Lints) -> None:
+    models: dict[str, str] = {}
+    for item in objects:
+        body = item.declared.body
+        if not isinstance(body, PoolBody):
+            continue
+        part = _PART.get(body.sharing)
+        if part is not None and part not in body.owner_quota:
+            detail = f"`{item.name}` is a {body.sharing} pool and its owner has 0 of {part}; add it to ownerQuota"
+            lints.add(OWNER_QUOTA, detail, item.at, item=item)
+        first = models.setdefault(body.gpu_model.lower(), body.gpu_model)
+        if first != body.gpu_model:
+            detail = f"{shown(body.gpu_model)} and {shown(first)} are billed as one; write one form"
+            lints.add(MODEL_CASE, detail, places.value((item.section, item.name, "gpuModel")), item=item)
+
+
+def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: KnownCapacity) -> None:
+    sums: dict[tuple[str, str], int] = {}
+    for item in objects:
+        body = item.declared.body
+        if not isinstance(body, OfferBody):
+            continue
+        if body.include_descendants:
+            detail = "it is stored, and tenants are matched exactly in this release; offer to each tenant by name"
+            at = places.value((item.section, item.name, "includeDescendants"))
+            lints.add(INCLUDE_DESCENDANTS, detail, at, item=item)
+        for resource, maximum in sorted(body.quota.items()):
+            total = sums[body.pool, resource] = sums.get((body.pool, resource), 0) + maximum
+            known = capacity.get(body.pool, {}).get(resource)
+            if known is not None and total > known >= total - maximum:
+                detail = (
+                    f"with this offer {total} {resource} of pool {shown(body.pool)} are offered, and it has {known}"
+                )
+                at = places.key((item.section, item.name, "quota"), resource)
+                lints.add(OVERSUBSCRIBED, f"{detail}; lower a quota, or allow it", at, item=item)
