@@ -7,6 +7,7 @@ value; an identifier's length is the one thing that a pattern cannot hold, so `r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,9 @@ from fleetctl.ledger.identifiers import GRADES, MAX_IDENTIFIER, is_identifier, i
 DIGEST_BYTES = 32
 MAX_TEXT = 1024
 MAX_LIST = 1024
+
+
+_UNSEALABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]").search
 
 
 class Mismatch(Exception):
@@ -78,7 +82,7 @@ def _check_grade(value: object) -> str | None:
 
 
 def _check_text(value: object) -> str | None:
-    if type(value) is str and 0 < len(value) <= MAX_TEXT and not any(char < " " or char == "\x7f" for char in value):
+    if type(value) is str and 0 < len(value) <= MAX_TEXT and not _UNSEALABLE(value):
         return None
     return f"is not text of 1 to {MAX_TEXT} characters without control characters"
 
