@@ -1,0 +1,126 @@
+"""The two ways to apply: a saved plan, or a fleet that is planned, shown, agreed to and applied in one go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fleetctl.cli.command import Settings
+from fleetctl.cli.fleets import load, read_plan_bytes
+from fleetctl.cli.output import coloured, columns_of, note
+from fleetctl.cli.wiring import open_engine
+from fleetctl.diagnostics import code
+from fleetctl.errors import Interrupted, SafetyRefused, Usage
+from fleetctl.render.plan import plan_document
+from fleetctl.render.text import to_text
+
+if TYPE_CHECKING:
+    from fleetctl.engine.apply import ApplyReceipt
+    from fleetctl.engine.context import Engine
+    from fleetctl.plan.planfile import PlanFile
+
+UNEXPECTED_PLAN = code(
+    "unexpected-plan",
+    "The plan is not the one that was expected",
+    trigger="`apply --expect DIGEST` with a plan, or a fleet that plans to one, of another digest",
+    exit_code=3,
+)
+NOT_AGREED = code(
+    "not-agreed",
+    "Nobody agreed to the plan",
+    trigger="`apply PATH` without a terminal and without --yes",
+    exit_code=64,
+)
+DECLINED = code(
+    "declined",
+    "The plan was declined",
+    trigger="the question of `apply PATH` was answered with anything but yes",
+    exit_code=130,
+)
+
+Done = Callable[["ApplyReceipt"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to apply. `terminal`: somebody is there to be asked."""
+
+    yes: bool
+    expect: str | None
+    accept: tuple[str, ...]
+    require_witness: bool
+    wait_ms: int
+    terminal: bool
+
+
+def apply_saved(settings: Settings, path: Path, options: Options, done: Done) -> ApplyReceipt:
+    """Apply a plan file. `done` gets the receipt as soon as there is one, even if a witness is missing.
+
+    Raises as `engine.apply.apply_plan`, and SafetyRefused for another digest than `--expect`.
+    """
+    from fleetctl.plan.planfile import read_plan
+
+    data = read_plan_bytes(path)
+    file = read_plan(data)
+    check_expected(file, options.expect)
+    with open_engine(settings, plan_engine=file.body.engine, seals=True) as engine:
+        return _apply(engine, data, options, done)
+
+
+def apply_fleet(settings: Settings, path: Path, options: Options, done: Done) -> ApplyReceipt:
+    """Plan a fleet and apply that plan; on a terminal it is shown first and needs a yes.
+
+    Raises as `apply_saved`, Usage when there is nobody to ask, Interrupted when the answer is no.
+    """
+    from fleetctl.cli.actor import host_name
+    from fleetctl.engine.planning import plan_fleet
+    from fleetctl.plan.planfile import write_plan
+
+    if not options.yes and not options.terminal:
+        raise Usage(
+            NOT_AGREED.at(f"there is no terminal to ask on; review `fleetctl plan {path} -o plan.json`, or give --yes")
+        )
+    loaded = load(path)
+    with open_engine(settings, near=path, seals=True) as engine:
+        file = plan_fleet(engine, loaded.fleet, loaded.source, host=host_name(), accept=options.accept).file
+        check_expected(file, options.expect)
+        if file.body.operations and not options.yes:
+            _ask(settings, file, engine)
+        return _apply(engine, write_plan(file), options, done)
+
+
+def check_expected(file: PlanFile, expect: str | None) -> None:
+    """Raises SafetyRefused for a plan of another digest."""
+    if expect is not None and file.digest != expect:
+        raise SafetyRefused(
+            UNEXPECTED_PLAN.at(
+                f"the plan has the digest {file.digest}, expected is {expect}: what would be done is not what was approved"
+            )
+        )
+
+
+def _ask(settings: Settings, file: PlanFile, engine: Engine) -> None:
+    stream = sys.stderr
+    document = plan_document(file, now_ms=engine.clock.now_ms(), apply_with=())
+    note(to_text(document, columns=columns_of(settings, stream), colour=coloured(stream)) + "\n")
+    if not click.confirm("Apply this plan?", default=False, err=True):
+        raise Interrupted(DECLINED.at("nothing was done"))
+
+
+def _apply(engine: Engine, data: bytes, options: Options, done: Done) -> ApplyReceipt:
+    from fleetctl.engine.apply import Unwitnessed, apply_plan
+
+    try:
+        receipt = apply_plan(
+            engine, data, accept=options.accept, wait_ms=options.wait_ms, require_witness=options.require_witness
+        )
+    except Unwitnessed as error:
+        done(error.receipt)
+        raise
+    done(receipt)
+    return receipt

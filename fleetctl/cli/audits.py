@@ -1,0 +1,158 @@
+"""Verification of exported files and bundles: what the auditor was given, what the auditor knows, one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetctl.cli.bundles import read_bundle, read_ledger, read_receipts
+from fleetctl.cli.files import read_bytes
+from fleetctl.cli.jsonio import MAX_DOCUMENT, parse_json
+from fleetctl.diagnostics import code
+from fleetctl.errors import Usage
+
+if TYPE_CHECKING:
+    from fleetctl.ledger.audit import Bounds, Report
+    from fleetctl.ledger.identifiers import LedgerId
+    from fleetctl.ledger.receipts import WitnessKey
+
+KEY_NEEDED = code(
+    "steward-key-needed",
+    "A file cannot be verified without the steward's public key",
+    trigger="`ledger verify FILE` without --steward-key, or of an empty ledger without --steward",
+    exit_code=64,
+)
+BAD_WITNESS_KEY = code(
+    "witness-key-argument",
+    "A witness's key is not given as ID=PUB",
+    trigger="`--witness-key` without an `=` between the witness's id and its public key file",
+    exit_code=64,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the auditor knows from elsewhere than the files. Ages in milliseconds."""
+
+    steward_key: Path | None = None
+    steward: str | None = None
+    receipts: Sequence[Path] = ()
+    witness_keys: Sequence[str] = ()
+    min_length: int | None = None
+    max_receipt_age_ms: int | None = None
+    resume: Path | None = None
+    cross_check: bool = False
+    stream: str | None = None
+
+
+def audit_path(path: Path, known: Known, now_ms: int) -> Report:
+    """Verify a file or a bundle. Raises Usage, Unreachable, BadInput; nothing for what is in it."""
+    from fleetctl.ledger.audit import with_journal
+
+    if not path.is_dir():
+        return _audit(read_ledger(path), known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
+    found = read_bundle(path)
+    given = [*found.receipts, *read_receipts(known.receipts)]
+    usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, given)
+    journal = _audit(found.journal, "journal", known, now_ms, given, beside=True)
+    return with_journal(usage, journal, found.journal)
+
+
+def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False) -> Bounds:
+    """The bounds for one ledger; `beside` is the journal, which `--min-length` and a resume file without it leave alone."""
+    from fleetctl.errors import BadInput
+    from fleetctl.ledger.audit import Bounds, parse_resume
+
+    resume = None
+    if known.resume is not None:
+        document = parse_json(read_bytes(known.resume, MAX_DOCUMENT))
+        try:
+            resume = parse_resume(document, ledger)
+        except BadInput:
+            if not beside:
+                raise
+    return Bounds(
+        min_length=None if beside else known.min_length,
+        max_receipt_age_ms=known.max_receipt_age_ms,
+        resume=resume,
+    )
+
+
+def roster_of(arguments: Iterable[str]) -> list[WitnessKey]:
+    """`ID=PUB` arguments as keys. Raises Usage, Unreachable, BadInput."""
+    from fleetctl.ledger.identifiers import check_identifier
+    from fleetctl.ledger.keyfiles import load_public_key
+    from fleetctl.ledger.receipts import WitnessKey
+
+    out = []
+    for text in arguments:
+        id, equals, path = text.partition("=")
+        if not equals:
+            raise Usage(
+                BAD_WITNESS_KEY.at(f"`{text[:100]}`: write --witness-key ID=PUB, such as audit-1=audit-1.pub.pem")
+            )
+        out.append(WitnessKey(witness=check_identifier(id, "witness"), key=load_public_key(Path(path))))
+    return out
+
+
+def _audit(
+    data: bytes, stream: str, known: Known, now_ms: int, receipts: Sequence[bytes], *, beside: bool = False
+) -> Report:
+    from fleetctl.ledger.audit import audit
+    from fleetctl.ledger.identifiers import ledger_id
+    from fleetctl.ledger.keyfiles import load_public_key
+
+    if known.steward_key is None:
+        raise Usage(KEY_NEEDED.at("give the steward's public key, got from its owner, with --steward-key PUB"))
+    steward = known.steward or first_steward(data)
+    if steward is None:
+        raise Usage(KEY_NEEDED.at("the ledger is empty and says nothing of its steward; give its id with --steward"))
+    ledger = ledger_id(steward, stream)
+    return audit(
+        data,
+        ledger=ledger,
+        key=load_public_key(known.steward_key),
+        now_ms=now_ms,
+        receipts=newest_receipts(receipts, ledger) if beside or len(receipts) > 1_000 else receipts,
+        roster=roster_of(known.witness_keys),
+        bounds=bounds_of(known, ledger, beside=beside),
+        cross_check=known.cross_check,
+    )
+
+
+def first_steward(data: bytes) -> str | None:
+    """The key id of entry 0; a name that is nobody's when it cannot be read, None for an empty ledger."""
+    from fleetctl.ledger import cose
+    from fleetctl.ledger.identifiers import is_identifier
+
+    if not data:
+        return None
+    try:
+        header = cose.read(data, 0).protected
+    except cose.BadEnvelope:
+        return _NOBODY
+    kid = header[6:] if header[4:5] == b"\x78" else header[5:]
+    name = kid.decode("ascii", "replace")
+    return name if is_identifier(name) and header == cose.protected_header(name) else _NOBODY
+
+
+def newest_receipts(receipts: Sequence[bytes], ledger: LedgerId) -> list[bytes]:
+    """The receipts that speak of a ledger, the longest last, as many as one verification reads; unreadable ones too."""
+    from fleetctl.ledger.receipts import MAX_RECEIPTS, read_receipt
+    from fleetctl.ledger.statement import BadStatement
+
+    found: list[tuple[int, bytes]] = []
+    for sealed in receipts:
+        try:
+            receipt = read_receipt(sealed)[0]
+        except BadStatement:
+            found.append((2**63, sealed))
+            continue
+        if receipt.ledger == ledger:
+            found.append((receipt.length, sealed))
+    return [sealed for _, sealed in sorted(found, key=lambda item: item[0])[-MAX_RECEIPTS:]]
+
+
+_NOBODY = "unknown-steward"

@@ -1,0 +1,133 @@
+"""What every command has: the common options, and a callback that gets them as one value.
+
+They may stand before or after the command's name; `FLEETCTL_…` gives each of them from the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import click
+from click.core import ParameterSource
+
+from fleetctl.cli.types import TIME
+from fleetctl.render.text import MIN_WIDTH
+from fleetctl.units import UnixMs
+
+Format = Literal["text", "json", "github"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The common options of one run. Absent ones are None; where they come from then is for `wiring` to know."""
+
+    state: str | None = None
+    steward_key: str | None = None
+    witness: str | None = None
+    tenant: str | None = None
+    now: UnixMs | None = None
+    format: Format = "text"
+    width: int | None = None
+    debug: bool = False
+
+
+def common_options(formats: Sequence[str]) -> list[click.Option]:
+    """The options themselves, made anew for each command."""
+    return [
+        click.Option(
+            ["--format"],
+            type=click.Choice(formats),
+            default="text",
+            show_default=True,
+            envvar="FLEETCTL_FORMAT",
+            help="How the result is written to standard output.",
+        ),
+        click.Option(
+            ["--state"], metavar="URL", envvar="FLEETCTL_STATE", help="The engine's state, such as sqlite:PATH."
+        ),
+        click.Option(
+            ["--steward-key"], metavar="FILE", envvar="FLEETCTL_STEWARD_KEY", help="The private key that seals."
+        ),
+        click.Option(["--witness"], metavar="URL", envvar="FLEETCTL_WITNESS", help="Where heads are countersigned."),
+        click.Option(
+            ["--as", "tenant"], metavar="TENANT", envvar="FLEETCTL_AS", help="Who acts; the root tenant if absent."
+        ),
+        click.Option(
+            ["--now"],
+            type=TIME,
+            envvar="FLEETCTL_NOW",
+            help="The time of queries and plans; sealing commands take it only on an engine with a test clock.",
+        ),
+        click.Option(
+            ["--width"],
+            type=click.IntRange(min=MIN_WIDTH),
+            envvar="FLEETCTL_WIDTH",
+            help="Columns of text; the terminal's, and 80 through a pipe, if absent.",
+        ),
+        click.Option(["--debug"], is_flag=True, envvar="FLEETCTL_DEBUG", help="Add a traceback to unexpected errors."),
+    ]
+
+
+COMMON = tuple(option.name or "" for option in common_options(("text", "json")))
+_OF_ROOT_ONLY = frozenset(COMMON) - {"format"}
+
+
+class Command(click.Command):
+    """A command with the common options. Its callback takes `Settings` first (`click.pass_obj`).
+
+    `own` names common options that this command has another meaning for (`ledger verify --steward-key PUB`).
+    """
+
+    def __init__(
+        self, *args: Any, formats: Sequence[str] = ("text", "json"), own: Sequence[str] = (), **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        for option in common_options(formats):
+            if option.name not in own:
+                option.hidden = option.name in _OF_ROOT_ONLY
+                self.params.append(option)
+        self.own = frozenset(own)
+        self.formats = tuple(formats)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text("Common options, such as --state and --now, are in `fleetctl --help`.")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.obj = settings_of(ctx, self.own)
+        if ctx.obj.format not in self.formats:
+            ctx.fail(f"`--format {ctx.obj.format}` is not known here; choose from {', '.join(self.formats)}.")
+        for name in COMMON:
+            if name not in self.own:
+                ctx.params.pop(name, None)
+        return super().invoke(ctx)
+
+
+def settings_of(ctx: click.Context, own: frozenset[str] = frozenset()) -> Settings:
+    """The common options of a command: what stands after its name, else before it, else the environment's."""
+    root = ctx.find_root()
+    values: dict[str, Any] = {}
+    for name in COMMON:
+        here = root if name in own or _given(root, name) and not _given(ctx, name) else ctx
+        values[name] = here.params.get(name)
+    return Settings(**values)
+
+
+def _given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def command(
+    name: str, *, formats: Sequence[str] = ("text", "json"), own: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], Command]:
+    """Declares a command. Help is the callback's docstring, with an example in it."""
+
+    def declare(callback: Callable[..., Any]) -> Command:
+        made = click.command(name, cls=Command, formats=formats, own=own)(click.pass_obj(callback))
+        assert isinstance(made, Command)
+        return made
+
+    return declare

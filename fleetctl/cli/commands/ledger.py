@@ -1,0 +1,141 @@
+"""The ledgers: where they stand, what is in them, export, verification, countersigning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fleetctl.cli.audits import Known, audit_path
+from fleetctl.cli.command import Settings, command
+from fleetctl.cli.exports import export_bundle, export_file
+from fleetctl.cli.output import emit
+from fleetctl.cli.types import DURATION
+from fleetctl.cli.wiring import now_clock, open_engine
+from fleetctl.render.ledger import (
+    entries_document,
+    entries_json,
+    heads_document,
+    heads_json,
+    report_document,
+)
+
+STREAM = click.option("--stream", metavar="S", help="`entitlements` or `journal`.")
+
+
+@click.group("ledger", no_args_is_help=True)
+def ledger() -> None:
+    """The signed chains: the entitlement ledger, and the journal beside it."""
+
+
+@command("head")
+def head(settings: Settings) -> None:
+    """Show how long both ledgers are, their heads, and who has witnessed them.
+
+    \b
+    Example:
+      fleetctl ledger head
+    """
+    from fleetctl.engine.status import read_status
+
+    with open_engine(settings) as engine:
+        found = read_status(engine)
+    heads = (found.usage, found.journal)
+    emit(settings, lambda: heads_document(heads, found.witnessed), lambda: heads_json(heads, found.witnessed))
+
+
+@command("show")
+@STREAM
+@click.option("--since", metavar="N", type=click.IntRange(min=0), default=0, help="From this entry on.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=100, show_default=True, help="At most this many."
+)
+def show(settings: Settings, stream: str | None, since: int, limit: int) -> None:
+    """Show entries of a ledger, verified first.
+
+    \b
+    Example:
+      fleetctl ledger show --stream journal --since 10
+    """
+    from fleetctl.cli.exports import shown_entries
+
+    with open_engine(settings) as engine:
+        name, entries = shown_entries(engine, stream, since, limit)
+    emit(settings, lambda: entries_document(name, entries), lambda: entries_json(name, entries))
+
+
+@command("export")
+@STREAM
+@click.option("--out", "-o", metavar="FILE", type=click.Path(path_type=Path), help="A CBOR sequence of sealed entries.")
+@click.option(
+    "--bundle", metavar="DIR", type=click.Path(path_type=Path), help="Everything an auditor needs, in a new folder."
+)
+def export(settings: Settings, stream: str | None, out: Path | None, bundle: Path | None) -> None:
+    """Write a ledger to a FILE, or both ledgers with receipts, documents and public keys to a new folder DIR.
+
+    \b
+    Example:
+      fleetctl ledger export --bundle audit-2026-12
+    """
+    if (out is None) == (bundle is None):
+        raise click.UsageError("Give either --out FILE or --bundle DIR.")
+    with open_engine(settings) as engine:
+        written = export_bundle(engine, bundle) if bundle is not None else export_file(engine, stream, out or Path())
+    emit(settings, written.document, written.to_json)
+
+
+@command("verify", own=("steward_key",))
+@click.argument("file", metavar="[FILE|BUNDLE]", type=click.Path(path_type=Path), required=False)
+@click.option("--steward-key", metavar="PUB", type=click.Path(path_type=Path), help="The steward's public key.")
+@click.option("--steward", metavar="ID", help="Whose ledger it must be; the key id of entry 0 if absent.")
+@STREAM
+@click.option(
+    "--receipt", "receipts", metavar="FILE", multiple=True, type=click.Path(path_type=Path), help="A witness's receipt."
+)
+@click.option("--witness-key", "witness_keys", metavar="ID=PUB", multiple=True, help="A witness's public key.")
+@click.option("--min-length", metavar="N", type=click.IntRange(min=0), help="Fail a shorter ledger.")
+@click.option(
+    "--max-receipt-age", "max_receipt_age_ms", metavar="DURATION", type=DURATION, help="Older receipts do not count."
+)
+@click.option("--resume", metavar="FILE", type=click.Path(path_type=Path), help="The JSON of the last verification.")
+@click.option("--cross-check", is_flag=True, help="Verify every entry a second time with pycose.")
+def verify(settings: Settings, file: Path | None, **known: object) -> int:
+    """Verify every entry from genesis: exit 0, or 3 with the first fault. Without FILE: both ledgers of the engine.
+
+    \b
+    Example:
+      fleetctl ledger verify audit-2026-12 --steward-key steward.pub.pem --witness-key audit-1=audit-1.pub.pem
+    """
+    from fleetctl.cli.exports import audit_own
+
+    asked = Known(**known)  # type: ignore[arg-type]  # click has converted each option to its field's type
+    if file is not None:
+        report = audit_path(file, asked, now_clock(settings).now_ms())
+    else:
+        with open_engine(settings) as engine:
+            report = audit_own(engine, asked)
+    emit(settings, lambda: report_document(report), report.to_json)
+    return 0 if report.ok else 3
+
+
+@command("witness")
+def countersign(settings: Settings) -> int:
+    """Show both heads to the witnesses again, and keep their receipts: exit 5 while a required one is missing.
+
+    \b
+    Example:
+      fleetctl ledger witness
+    """
+    from fleetctl.engine.status import read_status
+    from fleetctl.engine.witnessing import witness_heads
+
+    with open_engine(settings, seals=True) as engine:
+        found = witness_heads(engine)
+        status = read_status(engine)
+    heads = (status.usage, status.journal)
+    emit(settings, lambda: heads_document(heads, found), lambda: heads_json(heads, found))
+    return 0 if found.enough() else 5
+
+
+for _command in (head, show, export, verify, countersign):
+    ledger.add_command(_command)

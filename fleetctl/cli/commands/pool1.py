@@ -1,0 +1,80 @@
+"""The pure commands: JSON in, JSON out, no state. What an auditor re-runs."""
+
+from __future__ import annotations
+
+import click
+
+from fleetctl.cli.command import Settings, command
+from fleetctl.cli.jsonio import answer_lines, answer_one
+
+_FILE = click.argument("file", type=click.Path(), default="-")
+_LINES = click.option(
+    "--lines", is_flag=True, help="JSON Lines: one answer a line, in order; exit 1 if any was malformed."
+)
+
+
+@click.group("pool1", no_args_is_help=True)
+def pool1() -> None:
+    """Decide in JSON what pool/1 decides, without any state: one object from FILE or standard input, one answer.
+
+    Figures are integers, or decimal text where a JSON writer would lose digits. The answer is JSON whatever --format says.
+    """
+
+
+def _declare(name: str, help: str) -> None:
+    @_LINES
+    @_FILE
+    def run(_settings: Settings, file: str, lines: bool) -> int:
+        from fleetctl.pool1.wire import COMMANDS
+
+        return (answer_lines if lines else answer_one)(COMMANDS[name], file)
+
+    run.__doc__ = help
+    pool1.add_command(command(name)(run))
+
+
+_declare(
+    "decide",
+    """May this claim start: Admit, Queue or Deny, with every reason and figure (pool/1 section 4).
+
+    \b
+    Example:
+      fleetctl pool1 decide claim.json
+    """,
+)
+_declare(
+    "preempt",
+    """In which order running work yields (pool/1 section 5).
+
+    \b
+    Example:
+      fleetctl pool1 preempt workloads.json
+    """,
+)
+_declare(
+    "attribute",
+    """Divide a device's energy over its occupants, exactly (pool/1 section 2.5).
+
+    \b
+    Example:
+      fleetctl pool1 attribute device.json
+    """,
+)
+_declare(
+    "derive",
+    """Derive an estimate from what comparable work has cost (pool/1 section 2.6).
+
+    \b
+    Example:
+      fleetctl pool1 derive --lines < observations.jsonl
+    """,
+)
+_declare(
+    "idle",
+    """Which work is idle, why, and in which order it is reclaimed (pool/1 section 2.7).
+
+    \b
+    Example:
+      fleetctl pool1 idle observed.json
+    """,
+)

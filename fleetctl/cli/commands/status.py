@@ -1,0 +1,63 @@
+"""An engine at a glance, and what happened to its objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fleetctl.cli.audits import Known
+from fleetctl.cli.command import Settings, command
+from fleetctl.cli.output import emit
+from fleetctl.cli.wiring import now_clock, open_engine
+from fleetctl.render.status import history_document, history_json, status_document, status_json
+
+
+@command("status")
+def status(settings: Settings) -> None:
+    """Show what the engine holds, how far its ledgers go and who has witnessed them.
+
+    \b
+    Example:
+      fleetctl status
+    """
+    from fleetctl.engine.status import read_status
+
+    with open_engine(settings) as engine:
+        found = read_status(engine)
+    emit(settings, lambda: status_document(found), lambda: status_json(found))
+
+
+@command("history", own=("steward_key",))
+@click.argument("subject", metavar="[OBJECT]", required=False)
+@click.option(
+    "--bundle", metavar="DIR", type=click.Path(path_type=Path), help="From an exported bundle, without an engine."
+)
+@click.option(
+    "--steward-key", metavar="PUB", type=click.Path(path_type=Path), help="With --bundle: the steward's public key."
+)
+@click.option(
+    "--witness-key", "witness_keys", metavar="ID=PUB", multiple=True, help="With --bundle: a witness's public key."
+)
+def history(
+    settings: Settings,
+    subject: str | None,
+    bundle: Path | None,
+    steward_key: Path | None,
+    witness_keys: tuple[str, ...],
+) -> None:
+    """Show who changed an OBJECT (kind/key), or everything: when, from which commit, before and after, witnessed or not.
+
+    \b
+    Example:
+      fleetctl history offer/pool-fra1-h100/acme
+    """
+    from fleetctl.cli.histories import bundle_history, engine_history
+
+    if bundle is not None:
+        known = Known(steward_key=steward_key, witness_keys=witness_keys)
+        entries, names = bundle_history(bundle, known, subject, now_clock(settings).now_ms())
+    else:
+        with open_engine(settings) as engine:
+            entries, names = engine_history(engine, subject)
+    emit(settings, lambda: history_document(entries, names), lambda: history_json(entries))

@@ -1,0 +1,57 @@
+"""Values of options as exact quantities. Text that is not one is a usage error that says what would be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fleetctl.canonical import is_digest
+from fleetctl.units import (
+    UnitError,
+    UnixMs,
+    parse_duration,
+    parse_energy,
+    parse_money,
+    parse_time,
+)
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # generic only for the type checker before click 8.4
+
+
+class Quantity(_ParamType):
+    """An option's value read by one of the parsers of `units`."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except UnitError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _digest(text: str) -> str:
+    if not is_digest(text):
+        raise UnitError(f"`{text[:70]}` is not a digest; write all of its 64 lower-case hex digits")
+    return text
+
+
+def _time(text: str) -> UnixMs:
+    return UnixMs(parse_time(text) * 60_000)
+
+
+ENERGY = Quantity("energy", parse_energy)
+DURATION = Quantity("duration", parse_duration)
+MONEY = Quantity("rate", parse_money)
+TIME = Quantity("time", _time)
+DIGEST = Quantity("digest", _digest)
+GRADE = click.Choice(("HwShunt", "ModelBased", "Estimator"))

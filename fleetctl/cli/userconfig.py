@@ -1,0 +1,155 @@
+"""The user's `config.toml`: one table for each engine, written by `init`. It is the user's own and is believed.
+
+["eng_…"]
+state = "sqlite:/…/state.db"
+steward = "root-steward"
+steward_key = "/…/steward.pem"
+steward_public_key = "/…/steward.pub.pem"
+witnesses = [{id = "…", url = "http://…", public_key = "/…/witness.pub.pem"}]
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fleetctl.cli.files import read_bytes, write_whole
+from fleetctl.diagnostics import code
+from fleetctl.errors import BadInput, Unreachable
+
+MAX_CONFIG = 1024 * 1024
+
+CONFIG_UNREADABLE = code(
+    "config-unreadable",
+    "The user's configuration cannot be used",
+    trigger="`config.toml` in the user's configuration folder is not TOML, or a table in it lacks a field or has an unknown one",
+)
+CONFIG_PERMISSIONS = code(
+    "config-permissions",
+    "Others can write the user's configuration",
+    trigger="`config.toml`, which says where keys and witnesses are, is writable for group or others",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessEntry:
+    """A witness to ask. `url` is `http(s)://…`, or `file:ID` for one whose key lies here and never raises a grade."""
+
+    id: str
+    url: str
+    public_key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineEntry:
+    """One engine as the configuration knows it. Paths are absolute, or relative to the configuration's folder."""
+
+    id: str
+    state: str
+    steward: str
+    steward_key: Path | None = None
+    steward_public_key: Path | None = None
+    witnesses: tuple[WitnessEntry, ...] = ()
+
+
+def read_config(path: Path) -> dict[str, EngineEntry]:
+    """The engines by id; none when there is no file. Raises BadInput, Unreachable."""
+    if not path.exists():
+        return {}
+    _check_private(path)
+    data = read_bytes(path, MAX_CONFIG)
+    try:
+        tables = tomllib.loads(data[:MAX_CONFIG].decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        _refuse(path, str(error))
+    return {name: _engine(path, name, table) for name, table in tables.items()}
+
+
+def add_engine(path: Path, entry: EngineEntry) -> None:
+    """Add a table; the rest of the file stays as it is. Raises BadInput when the engine has one already."""
+    known = read_config(path)
+    if entry.id in known:
+        _refuse(path, f"there is a table for engine {entry.id} already; remove it or choose another --engine")
+    before = read_bytes(path, MAX_CONFIG).decode("utf-8") if path.exists() else ""
+    gap = "\n" if before and not before.endswith("\n\n") else ""
+    write_whole(path, f"{before}{gap}{_table(entry)}".encode())
+
+
+def _table(entry: EngineEntry) -> str:
+    lines = [f"[{_quoted(entry.id)}]", f"state = {_quoted(entry.state)}", f"steward = {_quoted(entry.steward)}"]
+    for name, path in (("steward_key", entry.steward_key), ("steward_public_key", entry.steward_public_key)):
+        if path is not None:
+            lines.append(f"{name} = {_quoted(str(path))}")
+    if entry.witnesses:
+        lines += ["witnesses = [", *(f"    {_witness_table(item)}," for item in entry.witnesses), "]"]
+    return "\n".join(lines) + "\n"
+
+
+def _witness_table(item: WitnessEntry) -> str:
+    key = f", public_key = {_quoted(str(item.public_key))}" if item.public_key is not None else ""
+    return f"{{id = {_quoted(item.id)}, url = {_quoted(item.url)}{key}}}"
+
+
+def _quoted(text: str) -> str:
+    # A TOML basic string is a JSON string, but for DEL, which TOML wants escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _check_private(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise Unreachable(CONFIG_PERMISSIONS.at(f"{path}: {error.strerror}")) from None
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Unreachable(
+            CONFIG_PERMISSIONS.at(f"{path} has mode {stat.S_IMODE(mode):04o}; run `chmod go-w {path}` and look at it")
+        )
+
+
+_ENGINE_FIELDS = frozenset({"state", "steward", "steward_key", "steward_public_key", "witnesses"})
+_WITNESS_FIELDS = frozenset({"id", "url", "public_key"})
+
+
+def _engine(path: Path, name: str, table: Any) -> EngineEntry:
+    if not isinstance(table, dict) or not name.startswith("eng_"):
+        _refuse(path, f'`{name}` is not a table of an engine; its tables are ["eng_…"]')
+    _check_fields(path, name, table, _ENGINE_FIELDS, ("state", "steward"))
+    witnesses = table.get("witnesses", [])
+    if not isinstance(witnesses, list) or not all(isinstance(item, dict) for item in witnesses):
+        _refuse(path, f"`witnesses` of `{name}` must be an array of tables")
+    return EngineEntry(
+        id=name,
+        state=table["state"],
+        steward=table["steward"],
+        steward_key=_path(path, table, "steward_key"),
+        steward_public_key=_path(path, table, "steward_public_key"),
+        witnesses=tuple(_witness(path, name, item) for item in witnesses),
+    )
+
+
+def _witness(path: Path, name: str, table: dict[str, Any]) -> WitnessEntry:
+    _check_fields(path, f"{name}.witnesses", table, _WITNESS_FIELDS, ("id", "url"))
+    return WitnessEntry(id=table["id"], url=table["url"], public_key=_path(path, table, "public_key"))
+
+
+def _check_fields(path: Path, name: str, table: dict[str, Any], known: frozenset[str], needed: tuple[str, ...]) -> None:
+    if unknown := sorted(table.keys() - known):
+        _refuse(path, f"`{unknown[0]}` in `{name}` is no setting; there are {', '.join(sorted(known))}")
+    for field in needed:
+        if field not in table:
+            _refuse(path, f"`{name}` lacks `{field}`")
+    for field, value in table.items():
+        if field != "witnesses" and not isinstance(value, str):
+            _refuse(path, f"`{field}` in `{name}` must be a string")
+
+
+def _path(path: Path, table: dict[str, Any], name: str) -> Path | None:
+    return path.parent / table[name] if name in table else None
+
+
+def _refuse(path: Path, detail: str) -> NoReturn:
+    raise BadInput(CONFIG_UNREADABLE.at(f"{path}: {detail}"))

@@ -1,0 +1,128 @@
+"""The witnesses of an engine, from the user's configuration, the flag and the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetctl.cli.command import Settings
+from fleetctl.cli.folders import Folders
+from fleetctl.cli.userconfig import EngineEntry, WitnessEntry
+from fleetctl.clock import Clock
+from fleetctl.diagnostics import code
+from fleetctl.errors import BadInput, SafetyRefused
+
+if TYPE_CHECKING:
+    from fleetctl.ledger.keys import PublicKey, SeedSigner
+    from fleetctl.ledger.receipts import Receipt
+    from fleetctl.ports import Store, Witness
+    from fleetctl.store.witness_state import SqliteWitnessState
+
+WITNESS_UNKNOWN = code(
+    "witness-key-unknown",
+    "Nothing says which key a witness signs with",
+    trigger="a witness in the configuration or in --witness has no public key there and is not in the engine's settings",
+)
+WITNESS_AMBIGUOUS = code(
+    "witness-ambiguous",
+    "Nothing says which witness is at this address",
+    trigger="--witness URL where the engine knows no witness or several; `--witness ID=URL` says which",
+)
+_FILE = "file:"
+
+
+def open_witnesses(
+    settings: Settings, entry: EngineEntry | None, folders: Folders, store: Store, clock: Clock
+) -> tuple[Witness, ...]:
+    """Every configured witness, or only the one that the flag or the environment names. Connects to nothing yet."""
+    known = entry.witnesses if entry is not None else ()
+    roster: dict[str, str] = {}
+    if settings.witness is not None or any(item.public_key is None for item in known):
+        roster = _roster(store)
+    if settings.witness is not None:
+        known = (_named(settings.witness, known, roster),)
+    return tuple(_open(item, roster, folders, clock) for item in known)
+
+
+def _named(text: str, known: tuple[WitnessEntry, ...], roster: dict[str, str]) -> WitnessEntry:
+    id, equals, url = text.partition("=")
+    if not equals or "/" in id or ":" in id:
+        id, url = "", text
+    entries = {item.id: item for item in known} or {name: WitnessEntry(id=name, url="") for name in roster}
+    if not id and len(entries) == 1:
+        id = next(iter(entries))
+    found = entries.get(id)
+    if found is None:
+        raise BadInput(
+            WITNESS_AMBIGUOUS.at(f"write --witness ID=URL; known here are: {', '.join(sorted(entries)) or 'none'}")
+        )
+    return replace(found, url=url)
+
+
+def _open(item: WitnessEntry, roster: dict[str, str], folders: Folders, clock: Clock) -> Witness:
+    if item.url.startswith(_FILE):
+        return open_file_witness(folders.witness(item.url.removeprefix(_FILE) or item.id), item.id, clock)
+    from fleetctl.api.witness_client import HttpWitness
+
+    return HttpWitness(id=item.id, url=item.url, key=_key(item, roster))
+
+
+def open_file_witness(folder: Path, id: str, clock: Clock) -> Witness:
+    """A witness in process: its state and its private key lie here. Raises SafetyRefused, Unreachable."""
+    from fleetctl.api.witness_file import FileWitness
+
+    state, signer = open_witness_state(folder, id)
+    return FileWitness(state=state, signer=signer, clock=clock)
+
+
+def open_witness_state(folder: Path, id: str) -> tuple[SqliteWitnessState, SeedSigner]:
+    """A witness's memory and key. Raises SafetyRefused when they are missing or do not belong together, Unreachable."""
+    from fleetctl.cli.making import STATE_FILE, WITNESS_KEY
+    from fleetctl.ledger.identifiers import check_identifier
+    from fleetctl.ledger.keyfiles import load_private_key
+    from fleetctl.store.witness_state import WITNESS_MISSING, SqliteWitnessState
+
+    check_identifier(id, "witness")
+    if not folder.is_dir():
+        raise SafetyRefused(
+            WITNESS_MISSING.at(f"{folder} does not exist; make the witness with `fleetctl witness init`")
+        )
+    signer = load_private_key(folder / WITNESS_KEY, id)
+    return SqliteWitnessState.open(folder / STATE_FILE, witness=id, own_key=signer.public_key), signer
+
+
+def signed_heads(folder: Path, id: str, ledgers: Sequence[str]) -> list[Receipt]:
+    """The newest receipts of a witness that lives here, for those of the ledgers that it knows."""
+    from fleetctl.ledger.identifiers import parse_ledger_id
+    from fleetctl.ledger.receipts import read_receipt
+
+    state, _ = open_witness_state(folder, id)
+    try:
+        found = [state.known(parse_ledger_id(ledger)) for ledger in ledgers]
+    finally:
+        state.close()
+    return [read_receipt(item.receipt)[0] for item in found if item is not None]
+
+
+def _key(item: WitnessEntry, roster: dict[str, str]) -> PublicKey:
+    from fleetctl.ledger.keyfiles import load_public_key
+    from fleetctl.ledger.keys import public_key
+
+    if item.public_key is not None:
+        return load_public_key(item.public_key)
+    if item.id not in roster:
+        raise BadInput(
+            WITNESS_UNKNOWN.at(
+                f"witness {item.id} has no public key in the configuration, nor in the engine's settings"
+            )
+        )
+    return public_key(bytes.fromhex(roster[item.id]))
+
+
+def _roster(store: Store) -> dict[str, str]:
+    from fleetctl.engine.witnessing import read_settings
+
+    with store.read() as reader:
+        return dict(read_settings(reader).witnesses)

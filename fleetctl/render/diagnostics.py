@@ -1,0 +1,111 @@
+"""Diagnostics as text, as JSON and as annotations of a GitHub workflow run."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fleetctl.diagnostics import Code, Diagnostic
+from fleetctl.render.document import Document, Facts, Items, Paragraph, Tone, Verdict
+from fleetctl.render.inert import inert
+from fleetctl.render.words import counted
+
+
+def diagnostics_document(diagnostics: Sequence[Diagnostic], path: str = "") -> Document:
+    """One line each: place, severity, code, detail. `path` is the folder that their files are relative to."""
+    return [Items([(_line(item, path), _tone(item)) for item in diagnostics])] if diagnostics else []
+
+
+def error_text(diagnostics: Iterable[Diagnostic], path: str = "") -> str:
+    """The lines that an error writes on standard error, each diagnostic on one, so that tools can find the places."""
+    return "".join(f"{inert(_line(item, path))}\n" for item in diagnostics)
+
+
+def error_json(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
+    """`{"result": "error", "diagnostics": […]}`."""
+    return {"result": "error", "diagnostics": [item.to_json() for item in diagnostics]}
+
+
+def validation_json(diagnostics: Sequence[Diagnostic], *, failed: bool) -> dict[str, Any]:
+    """The answer of `validate`: `result` is `ok` or `error`, `diagnostics` has the warnings too."""
+    return {"result": "error" if failed else "ok", "diagnostics": [item.to_json() for item in diagnostics]}
+
+
+def validation_verdict(diagnostics: Sequence[Diagnostic], *, failed: bool, objects: int, files: int) -> Verdict:
+    """The line under the diagnostics of `validate`."""
+    errors = sum(1 for item in diagnostics if item.severity == "error")
+    warnings = len(diagnostics) - errors
+    noted = f", {counted(warnings, 'warning')}" if warnings else ""
+    if failed:
+        return Verdict(f"Not valid: {counted(errors, 'error')}{noted}", "bad")
+    return Verdict(f"Valid: {counted(objects, 'object')} in {counted(files, 'file')}{noted}", "good")
+
+
+def github_annotations(diagnostics: Iterable[Diagnostic], path: str = "") -> str:
+    """Workflow commands, `::error file=…,line=…,col=…,title=…::detail`, one a line."""
+    return "".join(f"{_annotation(item, path)}\n" for item in diagnostics)
+
+
+def explanation(code: Code) -> Document:
+    """What a code means, for `explain`."""
+    facts = [("reported when", code.trigger), ("severity", code.severity)]
+    if code.severity == "error":
+        facts.append(("exit", str(code.exit_code)))
+    if code.engine_code is not None:
+        facts.append(("engine code", code.engine_code))
+    return [Verdict(code.name), Paragraph(f"{code.summary}."), Facts(facts)]
+
+
+def explanation_json(code: Code) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "result": "ok",
+        "code": code.name,
+        "summary": code.summary,
+        "trigger": code.trigger,
+        "severity": code.severity,
+    }
+    if code.severity == "error":
+        out["exit"] = code.exit_code
+    if code.engine_code is not None:
+        out["engineCode"] = code.engine_code
+    return out
+
+
+def _line(item: Diagnostic, path: str) -> str:
+    place = f"{_placed(item, path)}: " if item.span is not None else ""
+    subject = f" [{item.subject}]" if item.subject and item.span is None and item.subject not in item.detail else ""
+    return f"{place}{item.severity}: {item.code.name}: {item.detail}{subject}"
+
+
+def _placed(item: Diagnostic, path: str) -> str:
+    assert item.span is not None, "only asked for with a span"
+    return f"{_file(item.span.file, path)}:{item.span.line}:{item.span.column}"
+
+
+def _file(file: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(path, file)) if path else file
+
+
+def _tone(item: Diagnostic) -> Tone:
+    return "bad" if item.severity == "error" else "warn"
+
+
+def _annotation(item: Diagnostic, path: str) -> str:
+    properties = []
+    if item.span is not None:
+        properties += [
+            f"file={_property(_file(item.span.file, path))}",
+            f"line={item.span.line}",
+            f"col={item.span.column}",
+        ]
+    properties.append(f"title={_property(item.code.name)}")
+    return f"::{item.severity} {','.join(properties)}::{_data(f'{item.summary}: {item.detail}')}"
+
+
+def _data(text: str) -> str:
+    return inert(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,255 @@
+"""A plan for people, made from its file alone: what will be done is read from the digested body, what it means from its context.
+
+Dangers come first, then who gains and loses, then every operation in the order in which it is done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fleetctl.model.operation import VERBS, Operation
+from fleetctl.plan.compare import changed_paths
+from fleetctl.plan.dangers import Danger, unaccepted
+from fleetctl.plan.planfile import PlanFile
+from fleetctl.render.document import (
+    Block,
+    Change,
+    Column,
+    Document,
+    Facts,
+    Heading,
+    Items,
+    Paragraph,
+    Table,
+    Tone,
+    Verbatim,
+    Verdict,
+)
+from fleetctl.render.loose import Loose
+from fleetctl.render.words import (
+    CAUSES,
+    MARKS,
+    Names,
+    counted,
+    field_and_value,
+    in_order,
+    leaves,
+    plain,
+    shown_field,
+    shown_value,
+    verb_word,
+)
+from fleetctl.units import format_energy
+
+
+def plan_json(file: PlanFile) -> dict[str, Any]:
+    """The plan file with `result` beside `body`; apply takes it as it is."""
+    return {"result": plan_result(file), **file.to_json()}
+
+
+def plan_result(file: PlanFile) -> str:
+    return "planned" if file.body.operations else "nothing-to-do"
+
+
+def unaccepted_dangers(file: PlanFile, now_ms: int) -> list[tuple[Danger, str]]:
+    """The dangers of a plan, as planned, that its own acceptances do not cover at this moment, each with why.
+
+    Raises BadInput for a context whose dangers cannot be read.
+    """
+    planned = file.planned_figures()
+    return unaccepted(planned_dangers(file), file.body.acceptances, planned, now_ms)
+
+
+def planned_dangers(file: PlanFile) -> list[Danger]:
+    """The dangers that the plan was made with."""
+    figures = file.planned_figures()
+    return [
+        Danger(
+            kind=item.text("kind"),  # type: ignore[arg-type]  # shown as it stands; apply computes its own
+            subject=item.text("object"),
+            detail=item.text("detail"),
+            figures=figures[item.text("id")],
+        )
+        for item in Loose(file.context).objects("dangers")
+        if item.text("id") in figures
+    ]
+
+
+def plan_document(file: PlanFile, *, now_ms: int, apply_with: Sequence[str]) -> Document:
+    """The whole plan. `apply_with` are the exact commands that would apply it. Raises BadInput as `unaccepted_dangers`."""
+    context = Loose(file.context)
+    open_dangers = {danger.id: why for danger, why in unaccepted_dangers(file, now_ms)}
+    dangers = planned_dangers(file)
+    return [
+        _verdict(file, len(dangers), len(open_dangers)),
+        *_dangers(dangers, open_dangers),
+        *_impact(context),
+        *_operations(file, context),
+        *_ignored(context),
+        *_warnings(context),
+        *_footer(file, context, apply_with if file.body.operations else ()),
+    ]
+
+
+def counts(operations: Sequence[Operation]) -> str:
+    """`3 to create, 1 to update`, verbs in their order; `nothing to do`."""
+    found = Counter(item.verb for item in operations)
+    return ", ".join(f"{found[verb]} to {verb}" for verb in VERBS if found[verb]) or "nothing to do"
+
+
+def _verdict(file: PlanFile, dangers: int, open_dangers: int) -> Verdict:
+    text = f"Plan for fleet {file.body.fleet}: {counts(file.body.operations)}"
+    if dangers:
+        text += f"; {counted(dangers, 'danger')}, {open_dangers or 'none'} not accepted"
+    return Verdict(text, "bad" if open_dangers else "warn" if dangers else "good")
+
+
+def _dangers(dangers: Sequence[Danger], open_dangers: Mapping[str, str]) -> Iterator[Block]:
+    if not dangers:
+        return
+    yield Heading("Dangers")
+    points: list[tuple[str, Tone | None]] = []
+    for danger in dangers:
+        why = open_dangers.get(danger.id)
+        state = f"not accepted: {why}" if why else "accepted"
+        points.append((f"{danger.id} ({state}): {danger.detail}", "bad" if why else "warn"))
+    yield Items(points)
+    if open_dangers:
+        first = next(danger.id for danger in dangers if danger.id in open_dangers)
+        yield Paragraph(
+            f"Apply refuses these until they are accepted: in the fleet files under `accept` (danger: {first}), or with "
+            f"`--accept {first}`.",
+            "dim",
+        )
+
+
+def _impact(context: Loose) -> Iterator[Block]:
+    rows, tones = [], list[Tone | None]()
+    for row in context.objects("impact"):
+        before, after, used = (_amount(row, name) for name in ("before", "after", "inUse"))
+        effect = row.text("effect")
+        rows.append((row.text("tenant"), row.text("object"), row.text("resource"), f"{before} → {after}", used, effect))
+        tones.append("warn" if effect.startswith("loses") else None)
+    if rows:
+        yield Heading("Impact")
+        columns = (
+            Column("tenant"),
+            Column("object"),
+            Column("resource"),
+            Column("before → after", right=True),
+            Column("in use", right=True),
+            Column("what follows", wraps=True),
+        )
+        yield Table(columns, rows, tones)
+    oversold = [
+        f"{row.text('pool')}: {row.integer('offeredBefore')} → {row.integer('offeredAfter')} GPUs offered, "
+        f"{row.integer('inventoryGpus')} in inventory"
+        for row in context.objects("oversubscription")
+    ]
+    if oversold:
+        yield Heading("GPUs offered to other tenants")
+        yield Items([(line, None) for line in oversold])
+
+
+def _amount(row: Loose, name: str) -> str:
+    value = row.integer(name)
+    return format_energy(value) if row.text("unit") == "uj" else str(value)
+
+
+def _operations(file: PlanFile, context: Loose) -> Iterator[Block]:
+    if not file.body.operations:
+        return
+    yield Heading("Operations, in the order in which they are done")
+    # The body's own names come last: nothing in the context can give one of its ids another name.
+    own = {str(item.id): item.label for item in file.body.operations if item.kind != "tenant"}
+    names = {**context.texts("names"), **own}
+    spans = context.texts("spans")
+    for item in file.body.operations:
+        yield operation_block(item, names, spans.get(item.label, ""), _causes(context, item))
+
+
+def operation_block(item: Operation, names: Names, place: str = "", causes: Mapping[str, str] | None = None) -> Change:
+    """One operation with the fields that it changes."""
+    notes = [place] if place else []
+    if item.verb in ("remove", "release", "adopt") and item.reason:
+        notes.append(item.reason)
+    if item.verb == "create" and item.reason not in ("declared", "called", ""):
+        notes.append(item.reason)
+    if not item.reversible:
+        notes.append("cannot be undone")
+    return Change(
+        MARKS[item.verb],
+        f"{verb_word(item.verb, item.kind)} {item.label}",
+        "; ".join(notes),
+        tuple(_lines(item, names, causes or {})),
+    )
+
+
+def _lines(item: Operation, names: Names, causes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if item.after is None or item.verb == "release":
+        return
+    if item.before is None:
+        for path, value in leaves(in_order(item.kind, item.after)):
+            if value is not False and value not in ({}, []):
+                field, text = field_and_value(path, value, names)
+                yield "+", f"{field}: {text}"
+        return
+    for path, after, before in sorted(changed_paths(item.after, item.before), key=lambda entry: entry[0]):
+        was, now = shown_value(path, before, names), shown_value(path, after, names)
+        cause = CAUSES.get(causes.get(path, ""), "")
+        yield "~", f"{shown_field(path)}: {was} → {now}{f' ({cause})' if cause else ''}"
+
+
+def _causes(context: Loose, item: Operation) -> dict[str, str]:
+    return {entry.text("field"): entry.text("cause") for entry in context.nested("fields").objects(item.label)}
+
+
+def _ignored(context: Loose) -> Iterator[Block]:
+    points: list[tuple[str, Tone | None]] = []
+    for row in context.objects("ignored"):
+        field = row.text("field")
+        declared, live = shown_value(field, row.value("declared"), {}), shown_value(field, row.value("live"), {})
+        until = f", until {row.text('until')}" if row.text("until") else ""
+        why = f"{row.text('owner')}: {row.text('reason')}{until}"
+        points.append((f"{row.text('object')} {shown_field(field)}: stays {live}, declared {declared} ({why})", None))
+    if points:
+        yield Heading("Left as it is live (ignoreDrift)")
+        yield Items(points)
+
+
+def _warnings(context: Loose) -> Iterator[Block]:
+    points: list[tuple[str, Tone | None]] = []
+    for row in context.objects("warnings"):
+        place = f"{row.text('file')}:{row.integer('line')}:{row.integer('column')}: " if row.text("file") else ""
+        points.append((f"{place}{row.text('code')}: {row.text('detail')}", "warn"))
+    if points:
+        yield Heading("Warnings")
+        yield Items(points)
+
+
+def _footer(file: PlanFile, context: Loose, apply_with: Sequence[str]) -> Iterator[Block]:
+    body = file.body
+    facts = [
+        ("digest", file.digest),
+        ("context", file.context_digest),
+        ("engine", str(body.engine)),
+        ("fleet", f"{body.fleet}, as tenant {body.tenant}"),
+        ("commit", context.text("commit") or "none"),
+        ("planned", f"{context.text('time')} by {context.text('tool')} on {context.text('host')}"),
+        ("journal", counted(context.nested("journal").integer("length"), "entry", "entries")),
+        ("live", f"{context.integer('owned')} owned by this fleet, {context.integer('unowned')} others left alone"),
+    ]
+    if body.acceptances:
+        facts.append(("accepted", ", ".join(_acceptance(item.danger, item.until) for item in body.acceptances)))
+    if file.signatures:
+        facts.append(("signatures", str(len(file.signatures))))
+    yield Facts(facts)
+    if apply_with:
+        yield Paragraph("Apply exactly this:")
+        yield Verbatim(apply_with)
+
+
+def _acceptance(danger: str, until: str | None) -> str:
+    return f"{plain(danger, {})}{f' until {until}' if until else ''}"

@@ -1,0 +1,194 @@
+"""An engine at a glance, and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fleetctl.model.live import FleetRecord
+from fleetctl.model.operation import Operation
+from fleetctl.render.attestation import (
+    WitnessedView,
+    attestation_facts,
+    attestation_json,
+    attestation_notes,
+)
+from fleetctl.render.document import Block, Column, Document, Facts, Heading, Paragraph, Table, Verdict
+from fleetctl.render.plan import operation_block
+from fleetctl.render.words import Names, counted
+from fleetctl.units import format_ms
+
+if TYPE_CHECKING:
+    from fleetctl.ledger.chain import Head
+
+
+class FleetView(Protocol):
+    """A fleet as the engine knows it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def record(self) -> FleetRecord: ...
+    @property
+    def at_ms(self) -> int: ...
+    @property
+    def objects(self) -> int: ...
+
+
+class StatusView(Protocol):
+    """What the engine answers to `status`."""
+
+    @property
+    def engine(self) -> str: ...
+    @property
+    def steward(self) -> str: ...
+    @property
+    def state(self) -> bytes: ...
+    @property
+    def journal(self) -> Head: ...
+    @property
+    def usage(self) -> Head: ...
+    @property
+    def witnessed(self) -> WitnessedView: ...
+    @property
+    def fleets(self) -> Sequence[FleetView]: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def test_clock(self) -> bool: ...
+    @property
+    def closed(self) -> str | None: ...
+
+
+class HistoryView(Protocol):
+    """One journal entry as the engine tells it."""
+
+    @property
+    def entry(self) -> int: ...
+    @property
+    def event(self) -> str: ...
+    @property
+    def at_ms(self) -> int: ...
+    @property
+    def actor(self) -> str: ...
+    @property
+    def witnessed(self) -> bool: ...
+    @property
+    def fleet(self) -> str | None: ...
+    @property
+    def commit(self) -> str | None: ...
+    @property
+    def plan(self) -> str | None: ...
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def operations(self) -> Sequence[Operation]: ...
+    @property
+    def accepted(self) -> Sequence[str]: ...
+    @property
+    def approved_by(self) -> Sequence[str]: ...
+
+
+def status_json(status: StatusView) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "result": "ok",
+        "engine": status.engine,
+        "steward": status.steward,
+        "state": status.state.hex(),
+        "journal": _head_json(status.journal),
+        "entitlements": _head_json(status.usage),
+        "objects": dict(status.counts),
+        "fleets": [_fleet_json(item) for item in status.fleets],
+        "test_clock": status.test_clock,
+    }
+    if status.closed is not None:
+        out["moved_to"] = status.closed
+    return out | attestation_json(status.witnessed)
+
+
+def status_document(status: StatusView) -> Document:
+    found = ", ".join(counted(number, kind) for kind, number in status.counts.items())
+    facts = [
+        ("steward", status.steward),
+        ("state", status.state.hex()),
+        ("journal", f"{counted(status.journal.length, 'entry', 'entries')}, head {status.journal.address.hex()}"),
+        ("entitlements", f"{counted(status.usage.length, 'entry', 'entries')}, head {status.usage.address.hex()}"),
+        *attestation_facts(status.witnessed),
+    ]
+    if status.test_clock:
+        facts.append(("clock", "a test clock: its times prove nothing"))
+    blocks: list[Block] = [Verdict(f"Engine {status.engine}: {found or 'empty'}"), Facts(facts)]
+    if status.closed is not None:
+        blocks.append(Paragraph(f"This state was moved to {status.closed} and is sealed closed.", "bad"))
+    if status.fleets:
+        columns = (
+            Column("fleet"),
+            Column("objects", right=True),
+            Column("entry", right=True),
+            Column("at"),
+            Column("commit"),
+        )
+        rows = [
+            (item.name, str(item.objects), str(item.record.entry), format_ms(item.at_ms), item.record.commit or "-")
+            for item in status.fleets
+        ]
+        blocks += [Heading("Fleets, as last applied"), Table(columns, rows)]
+    return [*blocks, *attestation_notes(status.witnessed)]
+
+
+def history_json(entries: Iterable[HistoryView]) -> dict[str, Any]:
+    return {"result": "ok", "entries": [_entry_json(item) for item in entries]}
+
+
+def history_document(entries: Sequence[HistoryView], names: Names) -> Document:
+    if not entries:
+        return [Paragraph("The journal has nothing about it.")]
+    blocks: list[Block] = []
+    for item in entries:
+        about = [item.event if item.method is None else item.method]
+        about += [f"fleet {item.fleet}"] if item.fleet else []
+        facts = [("by", item.actor), ("witnessed", "yes" if item.witnessed else "no: the steward's word only")]
+        for name, value in (("commit", item.commit), ("plan", item.plan)):
+            if value is not None:
+                facts.append((name, value))
+        for name, values in (("accepted", item.accepted), ("approved by", item.approved_by)):
+            if values:
+                facts.append((name, ", ".join(values)))
+        blocks += [Verdict(f"Entry {item.entry}, {format_ms(item.at_ms)}: {', '.join(about)}"), Facts(facts)]
+        blocks += [operation_block(operation, names) for operation in item.operations]
+    return blocks
+
+
+def _head_json(head: Head) -> dict[str, Any]:
+    return {"ledger": head.ledger, "length": head.length, "head": head.address.hex()}
+
+
+def _fleet_json(item: FleetView) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "fleet": item.name,
+        "objects": item.objects,
+        "entry": item.record.entry,
+        "at": format_ms(item.at_ms),
+    }
+    if item.record.commit is not None:
+        out["commit"] = item.record.commit
+    if item.record.origin is not None:
+        out["origin"] = {"root": item.record.origin[0], "path": item.record.origin[1]}
+    return out
+
+
+def _entry_json(item: HistoryView) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "entry": item.entry,
+        "event": item.event,
+        "at": format_ms(item.at_ms),
+        "actor": item.actor,
+        "witnessed": item.witnessed,
+    }
+    for name, value in (("fleet", item.fleet), ("commit", item.commit), ("plan", item.plan), ("method", item.method)):
+        if value is not None:
+            out[name] = value
+    for name, values in (("accepted", item.accepted), ("approved_by", item.approved_by)):
+        if values:
+            out[name] = list(values)
+    return out | {"operations": [operation.to_json() for operation in item.operations]}

@@ -1,0 +1,137 @@
+"""A document as text of a width, with or without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fleetctl.render.document import (
+    Block,
+    Change,
+    Document,
+    Facts,
+    Heading,
+    Items,
+    Paragraph,
+    Table,
+    Tone,
+    Verbatim,
+    Verdict,
+)
+from fleetctl.render.inert import inert, padded, width
+
+DEFAULT_WIDTH = 80
+MIN_WIDTH = 20
+_SGR: dict[Tone, str] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
+_MARK_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "~": "warn", "!": "bad"}
+_GAP = "  "
+
+
+def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = False) -> str:
+    """The document in lines of at most `columns` where its words allow it, ending in a newline; empty for no blocks."""
+    page = _Page(max(columns, MIN_WIDTH), colour)
+    lines: list[str] = []
+    before: Block | None = None
+    for block in document:
+        if before is not None and not (isinstance(block, Change) and isinstance(before, (Change, Heading))):
+            lines.append("")
+        lines += page.lines(block)
+        before = block
+    return "\n".join(line.rstrip() for line in lines) + "\n" if lines else ""
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """Inert text in lines of at most `columns`; a word that is wider gets a line of its own and is not broken."""
+    lines: list[str] = []
+    current, used = "", 0
+    for word in text.split(" "):
+        size = width(word)
+        if current and used + 1 + size > columns:
+            lines.append(current)
+            current, used = word, size
+        elif current:
+            current, used = f"{current} {word}", used + 1 + size
+        else:
+            current, used = word, size
+    return [*lines, current]
+
+
+class _Page:
+    def __init__(self, columns: int, colour: bool) -> None:
+        self._columns, self._colour = columns, colour
+
+    def lines(self, block: Block) -> Iterator[str]:
+        match block:
+            case Verdict(text, tone):
+                yield from (self._toned(line, tone) for line in wrapped(inert(text), self._columns))
+            case Heading(text):
+                yield self._toned(inert(text), "strong")
+            case Paragraph(text, tone):
+                yield from (self._toned(line, tone) for line in wrapped(inert(text), self._columns))
+            case Items(items):
+                for text, tone in items:
+                    yield from self._hanging("- ", text, tone)
+            case Facts(facts):
+                yield from self._facts(facts)
+            case Table():
+                yield from self._table(block)
+            case Change():
+                yield from self._change(block)
+            case Verbatim(found):
+                yield from (f"{_GAP}{inert(line)}" for line in found)
+
+    def _hanging(self, lead: str, text: str, tone: Tone | None, indent: int = 0) -> Iterator[str]:
+        start = " " * indent
+        room = max(self._columns - indent - len(lead), MIN_WIDTH)
+        for number, line in enumerate(wrapped(inert(text), room)):
+            yield self._toned(f"{start}{lead if number == 0 else ' ' * len(lead)}{line}", tone)
+
+    def _facts(self, facts: Sequence[tuple[str, str]]) -> Iterator[str]:
+        size = max((width(inert(name)) for name, _ in facts), default=0)
+        for name, value in facts:
+            yield f"{self._toned(padded(inert(name), size), 'dim')}{_GAP}{inert(value)}"
+
+    def _change(self, block: Change) -> Iterator[str]:
+        note = f"  ({block.note})" if block.note else ""
+        tone = block.tone or _MARK_TONES.get(block.mark)
+        yield from self._hanging(f"{block.mark} ", f"{block.title}{note}", tone, 2)
+        for mark, text in block.lines:
+            yield from self._hanging(f"{mark} ", text, _MARK_TONES.get(mark), 6)
+
+    def _table(self, table: Table) -> Iterator[str]:
+        titles = [inert(column.title) for column in table.columns]
+        rows = [[inert(cell) for cell in row] for row in table.rows]
+        sizes = _sizes(table, titles, rows, self._columns)
+        right = [column.right for column in table.columns]
+        yield self._toned(_row(titles, sizes, right), "dim")
+        for number, row in enumerate(rows):
+            tone = table.tones[number] if table.tones else None
+            cells = [
+                wrapped(cell, size) if column.wraps else [cell]
+                for cell, size, column in zip(row, sizes, table.columns, strict=True)
+            ]
+            for part in range(max(map(len, cells))):
+                yield self._toned(_row([cell[part] if part < len(cell) else "" for cell in cells], sizes, right), tone)
+
+    def _toned(self, line: str, tone: Tone | None) -> str:
+        if not self._colour or tone is None or not line:
+            return line
+        return f"\x1b[{_SGR[tone]}m{line.rstrip()}\x1b[0m"
+
+
+def _row(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
+    found = (padded(cell, size, right=at) for cell, size, at in zip(cells, sizes, right, strict=True))
+    return _GAP.join(found).rstrip()
+
+
+def _sizes(table: Table, titles: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[int]:
+    """Natural widths, and where they do not fit, `wraps` columns narrowed to their longest word."""
+    sizes = [max(width(cell) for cell in column) for column in zip(titles, *rows, strict=True)]
+    over = sum(sizes) + len(_GAP) * (len(sizes) - 1) - columns
+    for index, column in enumerate(table.columns):
+        if over > 0 and column.wraps:
+            cells = [titles[index], *(row[index] for row in rows)]
+            least = max(width(word) for cell in cells for word in cell.split(" "))
+            narrowed = max(sizes[index] - over, least)
+            over -= sizes[index] - narrowed
+            sizes[index] = narrowed
+    return sizes
