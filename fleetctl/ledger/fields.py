@@ -26,7 +26,7 @@ MAX_TEXT = 1024
 MAX_LIST = 1024
 
 
-_UNSEALABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]").search
+_UNSEALABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
 
 
 class Mismatch(Exception):

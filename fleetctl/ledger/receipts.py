@@ -52,7 +52,7 @@ TOO_MANY_RECEIPTS = code(
     trigger=f"over {MAX_RECEIPTS} receipts given to one verification",
 )
 
-_FIELDS: dict[str, Kind] = {
+FIELDS: dict[str, Kind] = {
     "ledger": LEDGER,
     "steward": IDENTIFIER,
     "length": UINT,
@@ -131,9 +131,9 @@ def read_receipt(data: bytes) -> tuple[Receipt, Statement]:
     """What `data` says, and the statement to check its signature with. Raises BadStatement."""
     statement = read_statement(data, max_bytes=MAX_RECEIPT)
     core = statement.core
-    if core.keys() != {"pool_witness", *_FIELDS} or core["pool_witness"] != "1":
+    if core.keys() != {"pool_witness", *FIELDS} or core["pool_witness"] != "1":
         raise BadStatement("its core is not that of a pool_witness receipt")
-    for name, kind in _FIELDS.items():
+    for name, kind in FIELDS.items():
         why = kind.check(core[name])
         if why:
             raise BadStatement(f"`{name}` {why}")

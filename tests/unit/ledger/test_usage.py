@@ -124,7 +124,8 @@ def streams(draw: st.DrawFn) -> list[Event]:
     events: list[Event] = []
     open_claims: list[str] = []
     for number in range(draw(st.integers(0, 25))):
-        if open_claims and draw(st.integers(0, 1)):
+        releases = draw(st.booleans())
+        if open_claims and releases:
             claim = open_claims.pop(draw(st.integers(0, len(open_claims) - 1)))
             events.append(released(claim, spent_uj=draw(st.integers(0, 1_000)), grade=draw(st.sampled_from(GRADES))))
         else:
