@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ BAD_URL = code(
     trigger="a witness URL of another scheme, without a host, or with a password, query or fragment in it",
 )
 
+_NEVER_IN_URL: Final = re.compile(r"[^!-~]|[@?#]")  # blanks, what is not ASCII, passwords, queries, fragments
 _MAX_ANSWER: Final = 4 * MAX_RECEIPT
 _HEADERS: Final = {"Accept": "application/cbor, application/cose", "Accept-Encoding": "identity"}
 
@@ -112,14 +114,13 @@ class HttpWitness:
 
 
 def _checked(url: str) -> str:
+    """`url` without a slash at its end. Raises BadInput, without showing what stands before an `@`."""
     try:
         parts = urlsplit(url)
-        port_ok = parts.port is None or parts.port > 0
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        parts, port_ok = urlsplit(""), False
-    plain = not (parts.query or parts.fragment or parts.username or parts.password)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not port_ok or not url.isprintable():
-        raise BadInput(
-            BAD_URL.at(f"{url[:200]!r} is no witness's address; write one such as https://witness.example:8443")
-        )
+        whole = False
+    if not whole or _NEVER_IN_URL.search(url):
+        shown = url.rpartition("@")[2][:200]
+        raise BadInput(BAD_URL.at(f"{shown!r} is no witness's address; write one such as https://witness.example:8443"))
     return url.rstrip("/")

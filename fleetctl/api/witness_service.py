@@ -154,6 +154,8 @@ def _respond(request: Request, outcome: Outcome) -> Response:
     headers = {"Cache-Control": "no-store", "Vary": "Accept"}
     if outcome.status == 429:
         headers["Retry-After"] = "1"
+    if outcome.status == 413:
+        headers["Connection"] = "close"  # the rest of the body is not waited for
     if outcome.status == 200:
         return Response(outcome.body, media_type=_RECEIPT, headers=headers)
     if "application/cbor" in request.headers.get("accept", ""):
@@ -167,7 +169,8 @@ def _respond(request: Request, outcome: Outcome) -> Response:
 
 
 def _problem(status: int, kind: Code, detail: str) -> Response:
-    return JSONResponse(problem(status, [kind.at(detail)]), status, media_type=MEDIA_TYPE)
+    headers = {"Connection": "close"} if status == 408 else {}
+    return JSONResponse(problem(status, [kind.at(detail)]), status, media_type=MEDIA_TYPE, headers=headers)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
