@@ -10,7 +10,7 @@ from fleetctl.config import codes
 from fleetctl.config.merge import DEFAULTS
 from fleetctl.config.places import Places
 from fleetctl.config.problems import Problems
-from fleetctl.config.schema import SchemaError, errors
+from fleetctl.config.schema import SchemaError, errors, in_policy
 from fleetctl.diagnostics import Code
 from fleetctl.units import UnitError, parse_count, parse_date, parse_duration, parse_energy, parse_signed, parse_time
 
@@ -69,7 +69,7 @@ class Explainer:
     def report(self, fleet: Mapping[str, Any], *, incomplete: bool) -> None:
         """Report all that is wrong. An incomplete fleet may well have its header in the part that was not read."""
         for error in errors(fleet):
-            if _in_policy(error):
+            if in_policy(error.path) and not error.in_name:
                 self._left_to_validators.append(error)
             elif not (incomplete and error.keyword == "required" and not error.path):
                 self._report(error)
@@ -86,12 +86,12 @@ class Explainer:
             self.problems.add(code, detail, at)
 
     def _explain(self, error: SchemaError) -> Iterator[Found]:
-        if error.in_name:
+        if error.in_name and error.keyword == "not":
+            detail = f"`{error.instance}` is each object's own and has no default; remove it"
+            yield codes.NO_DEFAULT, detail, self.places.key(error.path, error.instance)
+        elif error.in_name:
             detail = f"{codes.shown(error.instance)}: {_form(error)}"
             yield codes.BAD_NAME, detail, self.places.key(error.path, error.instance)
-        elif error.keyword is None:  # a schema that is `false`
-            detail = f"`{error.path[-1]}` is each object's own and has no default; remove it"
-            yield codes.NO_DEFAULT, detail, self._key(error)
         elif error.keyword in self._kinds:
             yield from self._kinds[error.keyword](error)
         else:
@@ -101,7 +101,9 @@ class Explainer:
         return self.places.value(error.path)
 
     def _key(self, error: SchemaError) -> int:
-        return self.places.key(error.path[:-1], str(error.path[-1])) if error.path else self._value(error)
+        """The place of the name that the error is about; of the value where it has none."""
+        last = error.path[-1] if error.path else None
+        return self.places.key(error.path[:-1], last) if isinstance(last, str) else self._value(error)
 
     def _unknown_fields(self, error: SchemaError) -> Iterator[Found]:
         known = error.part["properties"]
@@ -118,9 +120,11 @@ class Explainer:
             detail = f"`{name}` is in no file; write it in one of them, such as {_HEADER_EXAMPLE[name]}"
             yield codes.MISSING_HEADER, detail, self._value(error)
             return
-        may_default = len(error.path) == 2 and name not in _NO_DEFAULT
+        last = error.path[-1]
+        may_default = len(error.path) == 2 and isinstance(last, str) and name not in _NO_DEFAULT
         where = " or under `defaults`" if may_default else ""
-        yield codes.MISSING_FIELD, f"`{error.path[-1]}` needs `{name}`; write it here{where}", self._key(error)
+        what = codes.shown(last) if isinstance(last, str) else "the entry"
+        yield codes.MISSING_FIELD, f"{what} needs `{name}`; write it here{where}", self._key(error)
 
     def _wrong_type(self, error: SchemaError) -> Iterator[Found]:
         if error.wanted in ("integer", "number") and isinstance(error.instance, str):
@@ -190,18 +194,6 @@ _HEADER_EXAMPLE = {
     "fleet": "`fleet: eu-prod`",
     "tenant": "`tenant: root`",
 }
-
-
-def _in_policy(error: SchemaError) -> bool:
-    """Whether the error is about something inside a policy (and not about a policy as such, or its name)."""
-    path = error.path[1:] if error.path[:1] == (DEFAULTS,) else error.path
-    if error.in_name or (path and path[-1] == "from"):
-        return False
-    if error.path[:1] == (DEFAULTS,):
-        return path[:2] == ("pools", "policy") and len(path) > 2
-    return (path[:1] == ("policies",) and len(path) > 2) or (
-        path[:1] == ("pools",) and path[2:3] == ("policy",) and len(path) > 3
-    )
 
 
 def _format(error: SchemaError) -> str:

@@ -84,13 +84,12 @@ class _Merge:
         if given is None:
             return
         section = self._mapping(self.root, field, at)
-        places = dict(zip(section.entries, section.key_places, strict=True)) if section.entries else {}
         for name, name_at, item in given.items_at():
             if is_absent(item):
                 detail = f"{shown(name)} has nothing below it; write its fields, `{{}}` for none, or remove the line"
                 self.problems.add(EMPTY_OBJECT, detail, name_at)
             elif name in section.entries:
-                where = self.problems.sources.span(places[name])
+                where = self.problems.sources.span(section.key_at(name))
                 detail = f"{shown(name)} of `{field}` is already declared at {where}; rename or remove one"
                 self.problems.add(DUPLICATE_NAME, detail, name_at)
             else:

@@ -26,16 +26,19 @@ class Scalar:
 class Mapping:
     """A mapping in the order of the file; `key_places` runs parallel to `entries`."""
 
-    __slots__ = ("at", "entries", "key_places")
+    __slots__ = ("_places", "at", "entries", "key_places")
 
     def __init__(self, at: int) -> None:
         self.at = at
         self.entries: dict[str, Node] = {}
         self.key_places: list[int] = []
+        self._places: dict[str, int] | None = None
 
     def key_at(self, key: str) -> int:
         """The place of a key."""
-        return self.key_places[list(self.entries).index(key)]
+        if self._places is None or len(self._places) != len(self.entries):
+            self._places = dict(zip(self.entries, self.key_places, strict=True))
+        return self._places[key]
 
     def items_at(self) -> Iterator[tuple[str, int, Node]]:
         """Each key with its place and its value."""

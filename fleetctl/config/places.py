@@ -22,31 +22,35 @@ class Places:
         return node
 
     def value(self, path: Path) -> int:
-        """The place of a value; of the nearest thing around it when it is not written anywhere."""
-        return self._find(path).at
+        """The place of a value; of the name of the nearest thing around it when it is not written anywhere."""
+        node, key_at = self._find(path)
+        return node.at if key_at is None else key_at
 
     def key(self, path: Path, name: str) -> int:
         """The place of a key of the mapping at `path`."""
-        node = self._find(path)
+        node, _ = self._find(path)
         if isinstance(node, Mapping) and name in node.entries:
             return node.key_at(name)
-        return node.at
+        return self.value(path)
 
     def is_quoted(self, path: Path) -> bool:
         """Whether the value is a quoted or block scalar."""
-        node = self._find(path)
+        node, _ = self._find(path)
         return isinstance(node, Scalar) and not node.plain
 
-    def _find(self, path: Path) -> Node:
+    def _find(self, path: Path) -> tuple[Node, int | None]:
+        """The node at a path; or the last one on the way to it, with the place of that one's key."""
         node: Node = self._root
+        at = node.at
         for depth, step in enumerate(path):
             inner = _step(node, step)
             if inner is None and depth == 2:
                 inner = self._default(path[0], step)
             if inner is None:
-                return node
+                return node, at
+            at = node.key_at(str(step)) if isinstance(node, Mapping) and str(step) in node.entries else inner.at
             node = inner
-        return node
+        return node, None
 
     def _default(self, section: str | int, field: str | int) -> Node | None:
         node: Node | None = self._root

@@ -53,7 +53,6 @@ class Policies:
         self._incomplete = incomplete
         self._named: dict[str, Policy] = {}
         self._open: list[str] = []
-        self.used: set[str] = set()
 
     def of_pool(self, node: Node | None) -> Policy:
         """The policy of a pool whose `policy` field is `node`."""
@@ -63,9 +62,9 @@ class Policies:
             return self._reference(node)
         return self._expand(node) if isinstance(node, Mapping) else EMPTY
 
-    def unused(self) -> list[Policy]:
-        """The named policies that no pool has asked for: nothing else looks at what they hold."""
-        return [self._of_name(name) for name in self._nodes if name not in self.used]
+    def named(self) -> list[Policy]:
+        """Every named policy, used or not."""
+        return [self._of_name(name) for name in self._nodes]
 
     def _reference(self, node: Scalar) -> Policy:
         if node.text in self._nodes:
@@ -77,7 +76,6 @@ class Policies:
         return EMPTY
 
     def _of_name(self, name: str) -> Policy:
-        self.used.add(name)
         if name not in self._named:
             node = self._nodes[name]
             self._open.append(name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fleetctl.capacity.offering import offering_problem
-from fleetctl.capacity.policy import shape, validate_policy
+from fleetctl.capacity.policy import PolicyProblem, shape, validate_policy
 from fleetctl.capacity.pools import provider_problem
 from fleetctl.config.build import Written
 from fleetctl.config.lints import Lints
 from fleetctl.config.places import Places
-from fleetctl.config.policies import Policies
+from fleetctl.config.policies import Policies, Policy
 from fleetctl.config.problems import Problems
 from fleetctl.config.references import KEY
 from fleetctl.diagnostics import code
@@ -69,6 +69,7 @@ class Rules:
         self.problems = problems
         self.lints = lints
         self.tenant = tenant
+        self._verdicts: dict[object, list[PolicyProblem]] = {}
         self._by_key = {(item.declared.kind, item.declared.key): item for item in objects}
 
     def check(self, policies: Policies) -> None:
@@ -76,7 +77,7 @@ class Rules:
         self._identities()
         self._parents()
         self._pools()
-        self._unused_policies(policies)
+        self._named_policies(policies)
         self._offers()
         self._entitlements()
         self._market()
@@ -143,17 +144,7 @@ class Rules:
         policy = item.policy
         if policy is None or not (policy.body or policy.misfits):
             return
-        for found in validate_policy(
-            body.policy,
-            pool_class=body.pool_class,
-            sharing=body.sharing,
-            gpu_model=body.gpu_model,
-            site_kind=site_body.kind if isinstance(site_body, b.SiteBody) else None,
-            platform_owned=self.tenant == ROOT_TENANT,
-            attestors=None,
-            billing_configured=None,
-            misfits=policy.misfits,
-        ):
+        for found in self._verdict(policy, body, site_body.kind if isinstance(site_body, b.SiteBody) else None):
             place = policy.place(found.path)
             at = item.at if place is None else place
             if found.severity == "warning":
@@ -161,9 +152,26 @@ class Rules:
             else:
                 self.problems.add(found.code, found.detail, at, subject=item.declared.label)
 
-    def _unused_policies(self, policies: Policies) -> None:
-        """Policies that no pool uses: whether their fields hold what they should, which needs no pool."""
-        for policy in policies.unused():
+    def _verdict(self, policy: Policy, body: b.PoolBody, site_kind: str | None) -> list[PolicyProblem]:
+        """What the validators say. Pools come in hundreds with one policy, so equal questions are asked once."""
+        question = (repr(policy.body), policy.misfits, body.pool_class, body.sharing, body.gpu_model, site_kind)
+        if question not in self._verdicts:
+            self._verdicts[question] = validate_policy(
+                body.policy,
+                pool_class=body.pool_class,
+                sharing=body.sharing,
+                gpu_model=body.gpu_model,
+                site_kind=site_kind,
+                platform_owned=self.tenant == ROOT_TENANT,
+                attestors=None,
+                billing_configured=None,
+                misfits=policy.misfits,
+            )
+        return self._verdicts[question]
+
+    def _named_policies(self, policies: Policies) -> None:
+        """Whether the fields of a policy hold what they should needs no pool, and a pool may replace what is wrong."""
+        for policy in policies.named():
             for found in (*shape.of_misfits(policy.misfits), *shape.check(policy.body)[1]):
                 place = policy.place(found.path) or 0
                 if found.severity == "warning":

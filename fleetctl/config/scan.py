@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from fleetctl.config.credentials import report_secrets
 from fleetctl.config.problems import Problems
 from fleetctl.config.sources import Source
 from fleetctl.diagnostics import Code, code
@@ -112,6 +113,7 @@ def scan(source: Source, problems: Problems) -> Scanned:
             TAG_DIRECTIVE, "tags are not read, so a %TAG line has no use; remove it", source.base + match.start()
         )
         parse = False  # libyaml takes quadratic time over many of them
+    report_secrets(text, content, source.base, problems)
     tabs = "\t" in text and _INDENTING_TAB.search(text) is not None
     allowed = _allowed(source, text, problems) if "fleetctl:" in text else ()
     return Scanned(parse=parse, tabs=tabs, escapes="\\" in text, allowed=allowed)

@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema_rs
 
 from fleetctl.config.convert import Converter, Converters
+from fleetctl.config.merge import DEFAULTS
 from fleetctl.schemafiles import load_schema_text
 
 NAME = "fleet.schema.json"
@@ -26,11 +27,11 @@ Path = tuple[str | int, ...]
 class SchemaError:
     """One way in which a value does not fit: `keyword` of the schema `part` wants `wanted`, and `instance` is not so.
 
-    `keyword` is None for a schema that is `false`. `in_name` says that `instance` is a property's name, not a value.
+    `in_name` says that `instance` is a property's name, not a value.
     """
 
     path: Path
-    keyword: str | None
+    keyword: str
     wanted: Any
     instance: Any
     part: Mapping[str, Any]
@@ -67,14 +68,25 @@ def is_valid(fleet: Mapping[str, Any]) -> bool:
     return bool(_validator().is_valid(fleet))
 
 
-def failing(fleet: Mapping[str, Any]) -> set[Path]:
-    """The first two steps of the paths where it does not: (section, name), or less for what is above."""
-    return {tuple(error.instance_path[:2]) for error in _validator().iter_errors(fleet)}
+def failing(fleet: Mapping[str, Any]) -> list[Path]:
+    """The paths at which a converted fleet does not fit; for a name, that of the mapping it is in."""
+    return [tuple(error.instance_path) for error in _validator().iter_errors(fleet)]
+
+
+def in_policy(path: Path) -> bool:
+    """Whether a path leads to something inside a policy, whose own validators speak of it."""
+    if path[:1] == (DEFAULTS,):
+        return path[1:3] == ("pools", "policy") and len(path) > 3
+    if path[-1:] == ("from",):
+        return False
+    if path[:1] == ("policies",):
+        return len(path) > 2
+    return path[:1] == ("pools",) and path[2:3] == ("policy",) and len(path) > 3
 
 
 def errors(fleet: Mapping[str, Any]) -> Iterator[SchemaError]:
     """Every way in which a fleet does not fit. Looks only at the objects that fail."""
-    at_fault = failing(fleet)
+    at_fault = {path[:2] for path in failing(fleet)}
     part = {
         section: (
             {name: item for name, item in content.items() if (section, name) in at_fault}
@@ -86,7 +98,7 @@ def errors(fleet: Mapping[str, Any]) -> Iterator[SchemaError]:
     for error in explaining_validator().iter_errors(part):
         yield SchemaError(
             path=tuple(error.absolute_path),
-            keyword=error.validator,
+            keyword=str(error.validator),
             wanted=error.validator_value,
             instance=error.instance,
             part=error.schema if isinstance(error.schema, Mapping) else {},
