@@ -18,7 +18,7 @@ from fleetctl.store.sqlite_db import Database, Form, check_form, new_copy
 ENGINE_MISSING = code(
     "engine-missing",
     "No engine here",
-    trigger="the state that is named or configured does not exist",
+    trigger="the state that is named or configured does not exist, or is blank",
     exit_code=3,
 )
 ENGINE_EXISTS = code(

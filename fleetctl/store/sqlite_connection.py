@@ -38,8 +38,12 @@ class Connection:
             self._raw = sqlite3.connect(
                 uri, uri=True, isolation_level=None, check_same_thread=False, timeout=SHORT_WAIT_MS / 1_000
             )
-            for pragma in _PRAGMAS:
-                self._raw.execute(pragma)
+            try:
+                for pragma in _PRAGMAS:
+                    self._raw.execute(pragma)
+            except sqlite3.Error:
+                self._raw.close()
+                raise
 
     def rows(self, statement: str, values: Mapping[str, Any] = _NOTHING) -> list[tuple[Any, ...]]:
         """All rows of a query."""

@@ -23,7 +23,7 @@ from fleetctl.store.sqlite_connection import SHORT_WAIT_MS, Connection, busy
 STATE_FOREIGN = code(
     "state-foreign",
     "The database is not what is looked for",
-    trigger="the file is a database of another program, of another kind, or empty",
+    trigger="the file is a database of another program or of another kind",
     exit_code=3,
 )
 SCHEMA_NEWER = code(
@@ -73,15 +73,14 @@ class Database:
         Raises SafetyRefused when there is one in use, Unreachable when it cannot be made.
         """
         path = os.path.abspath(path)
-        made = files.make_private(path)
+        files.make_private(path)
         files.check_private(path, writing=True)
         database = cls(path, form, read_only=False)
         try:
             database._initialise()
         except BaseException:
+            # The file stays: another creation may have begun to use it, and the next one takes over what is blank.
             database.close()
-            if made:
-                files.forget(path)
             raise
         return database
 
@@ -146,13 +145,12 @@ class Database:
 
     def _initialise(self) -> None:
         with self.write(SHORT_WAIT_MS) as connection:
-            version = connection.schema_version()
-            if connection.application_id() == 0 and version == 0 and not connection.rows("SELECT 1 FROM sqlite_master"):
+            if _is_blank(connection):
                 self._migrate(connection, 0)
                 connection.run(f"PRAGMA application_id = {self._form.application_id}")
-            elif connection.application_id() != self._form.application_id or connection.rows(self._form.written) != [
-                (0,)
-            ]:
+                return
+            ours = connection.application_id() == self._form.application_id
+            if not ours or connection.rows(self._form.written) != [(0,)]:
                 raise SafetyRefused(self._form.exists.at(f"{self.path} is in use; nothing was changed in it"))
 
     def _check(self) -> None:
@@ -199,7 +197,12 @@ class Database:
 
 
 def check_form(connection: Connection, form: Form) -> int:
-    """The schema version of a file of this form. Raises SafetyRefused for another's, Unreachable for a newer one."""
+    """The schema version of a file of this form.
+
+    Raises SafetyRefused for a blank file or another form's, Unreachable for a newer schema.
+    """
+    if _is_blank(connection):
+        raise SafetyRefused(form.missing.at(f"{connection.path} is blank; {form.what} is never made by opening it"))
     found = connection.application_id()
     if found != form.application_id:
         raise SafetyRefused(
@@ -215,6 +218,10 @@ def check_form(connection: Connection, form: Form) -> int:
             )
         )
     return version
+
+
+def _is_blank(connection: Connection) -> bool:
+    return connection.application_id() == 0 and connection.rows("SELECT 1 FROM sqlite_master LIMIT 1") == []
 
 
 def new_copy(source: Connection, path: str) -> None:

@@ -476,6 +476,33 @@ def test_creating_over_a_store_in_use_changes_nothing(kind: Implementation, tmp_
     store.close()
 
 
+def _create_and_name(kind: str, folder: Path, name: str) -> None:
+    try:
+        store = IMPLEMENTATIONS[kind].create(folder)
+        with store.write(WAIT) as writer:
+            if writer.meta("engine") is None:
+                writer.set_meta("engine", name)
+        store.close()
+    except SafetyRefused:
+        pass
+
+
+@pytest.mark.parametrize("name", sorted(IMPLEMENTATIONS))
+def test_of_many_creations_at_once_one_engine_comes(name: str, tmp_path: Path) -> None:
+    """None removes or overwrites what another has made."""
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_create_and_name, args=(name, tmp_path, f"eng_{n}")) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    store = IMPLEMENTATIONS[name].open(tmp_path)
+    with store.read() as reader:
+        assert reader.meta("engine") in {f"eng_{n}" for n in range(4)}
+    store.close()
+
+
 def test_a_second_writer_waits_and_then_says_busy(kind: Implementation, store: Store, tmp_path: Path) -> None:
     other = kind.open(tmp_path)
     with store.write(WAIT) as writer:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetctl.errors import Unreachable
+from fleetctl.errors import SafetyRefused, Unreachable
 from fleetctl.store.migrations import MIGRATIONS, POSTGRES_TYPES, SQLITE_TYPES, migrate
 from fleetctl.store.sqlite import ENGINE_FORM, SqliteStore
 from fleetctl.store.sqlite_db import Database
@@ -54,7 +54,10 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_creation_that_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_a_creation_that_fails_leaves_no_engine(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.db")
     with pytest.raises(Unreachable, match="already exists"):
-        Database.create(str(tmp_path / "state.db"), replace(ENGINE_FORM, migrations=BROKEN))
-    assert list(tmp_path.iterdir()) == []
+        Database.create(path, replace(ENGINE_FORM, migrations=BROKEN))
+    with pytest.raises(SafetyRefused, match="engine-missing"):
+        SqliteStore.open(path)
+    SqliteStore.create(path).close()

@@ -153,7 +153,7 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
         "state-not-a-database"
     )
     empty = refusal(private(tmp_path / "empty.db", b""))
-    assert (empty.code, empty.exit_code) == ("state-foreign", 3)
+    assert (empty.code, empty.exit_code) == ("engine-missing", 3)
     edit(private(tmp_path / "other.db", b""), "CREATE TABLE cookies (name TEXT)")
     assert refusal(tmp_path / "other.db").code == "state-foreign"
     with pytest.raises(SafetyRefused, match="engine-exists"):

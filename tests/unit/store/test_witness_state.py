@@ -58,7 +58,7 @@ def test_a_lost_state_is_refused_and_not_made_anew(tmp_path: Path) -> None:
     edit(tmp_path / "state.db", "DELETE FROM meta")
     assert refusal(tmp_path).code == "witness-state-missing"
     (tmp_path / "state.db").write_bytes(b"")
-    assert refusal(tmp_path).code == "state-foreign"
+    assert refusal(tmp_path).code == "witness-state-missing"
     (tmp_path / "state.db").unlink()
     SqliteStore.create(tmp_path / "state.db").close()
     assert refusal(tmp_path).code == "state-foreign"
