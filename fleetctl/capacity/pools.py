@@ -74,7 +74,8 @@ def archived(working: Working, pool: LiveObject, actor_fleet: str | None) -> Cha
         version=pool.version + 1,
         archived=True,
         body_json=pool.body_json,
-        last_applied_json=pool.last_applied_json,
+        # As with a tombstone: what a fleet retired itself is not drift of its own.
+        last_applied_json=None if pool.fleet == actor_fleet else pool.last_applied_json,
     )
     unoffered = cast(Json, [tenant for tenant in tenants if tenant != pool.tenant])
     return Changes(

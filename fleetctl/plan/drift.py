@@ -1,4 +1,7 @@
-"""Drift: what moved on the live side since the last apply, as opposed to what git moved (that is `pending`)."""
+"""Drift: what moved on the live side since the last apply, as opposed to what git moved (that is `pending`).
+
+What moved on both sides to the same value has converged: it is neither.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 from fleetctl.model.declared import Fleet, IgnoredDrift
 from fleetctl.model.ids import Kind, ObjectId, object_name
 from fleetctl.model.live import LiveObject, Snapshot
-from fleetctl.plan.compare import at_path, changed_paths
+from fleetctl.plan.compare import at_path, changed_paths, same
 from fleetctl.plan.planner import Plan
 from fleetctl.units import UnixMs, end_of_date_ms
 
@@ -52,6 +55,9 @@ def find_drift(fleet: Fleet, snapshot: Snapshot, plan: Plan, now: UnixMs) -> Dri
         if last is not None:
             found += _of_object(live, last, declared)
     for stone in snapshot.tombstones.values():
+        want = declared.get((stone.kind, stone.id))
+        if want is None:  # git does not want it any more either: converged
+            continue
         if stone.fleet == fleet.name and stone.last_applied_json and (stone.kind, stone.id) not in snapshot.objects:
             found.append(
                 DriftItem(
@@ -60,7 +66,7 @@ def find_drift(fleet: Fleet, snapshot: Snapshot, plan: Plan, now: UnixMs) -> Dri
                     key=stone.key,
                     name=stone.name,
                     field=None,
-                    declared=declared.get((stone.kind, stone.id)),
+                    declared=want,
                     last_applied=json.loads(stone.last_applied_json),
                 )
             )
@@ -71,9 +77,10 @@ def find_drift(fleet: Fleet, snapshot: Snapshot, plan: Plan, now: UnixMs) -> Dri
 def _of_object(
     live: LiveObject, last: Mapping[str, Any], declared: Mapping[tuple[str, str], Mapping[str, Any] | None]
 ) -> list[DriftItem]:
-    if live.archived:
-        return [_item(live, None, declared.get((live.kind, live.id)), dict(last), None)]
     key = (live.kind, live.id)
+    if live.archived:
+        wanted = declared.get(key)
+        return [] if wanted is None else [_item(live, None, wanted, dict(last), None)]
     want = declared[key] if key in declared else live.state()
     return [_item(live, path, at_path(want, path), was, have) for path, was, have in sorted_paths(last, live.state())]
 
@@ -109,10 +116,10 @@ def _split(
     ignored: list[tuple[DriftItem, IgnoredDrift]] = []
     for item in items:
         entry = next((found for found in in_force if _covers(found, item)), None)
-        if entry is None:
-            drifted.append(item)
-        else:
+        if entry is not None:
             ignored.append((item, entry))
+        elif not same(item.declared, item.live):  # else git was moved to what is live: converged
+            drifted.append(item)
     return tuple(drifted), tuple(ignored)
 
 
