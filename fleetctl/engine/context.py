@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from fleetctl.clock import Clock
 from fleetctl.diagnostics import code
-from fleetctl.errors import SafetyRefused, Unreachable
-from fleetctl.ledger.identifiers import LedgerId, ledger_id
+from fleetctl.errors import SafetyRefused, Tampered, Unreachable
+from fleetctl.ledger.identifiers import LedgerId, StreamKind, is_identifier, kind_of, ledger_id
 from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.model.ids import EngineId
 from fleetctl.ports import Reader, Store, Witness
+from fleetctl.units import shown
 
 JOURNAL = "journal"
 ENTITLEMENTS = "entitlements"
@@ -25,6 +26,9 @@ META_STREAM = "entitlement_stream"
 META_JOURNAL = "journal_stream"
 META_CLOSED = "closed"
 
+CHECKPOINT_EVERY = 256
+"""Entries of the entitlement stream after which a new checkpoint is worth its signature."""
+
 NO_KEY = code(
     "steward-key-missing",
     "The steward's private key is needed and not there",
@@ -34,6 +38,12 @@ WRONG_ENGINE = code(
     "wrong-engine",
     "The state belongs to another engine",
     trigger="the state that was opened has another engine id or steward than the configuration says",
+    exit_code=3,
+)
+STREAM_UNKNOWN = code(
+    "stream-unknown",
+    "The state names a ledger stream that cannot be",
+    trigger="the stream in force is no name of a stream, or one of the other kind: the database was edited",
     exit_code=3,
 )
 CLOSED = code(
@@ -60,6 +70,7 @@ class Engine:
     entropy: Callable[[int], bytes]
     signer: Signer | None = None
     witnesses: tuple[Witness, ...] = ()
+    checkpoint_every: int = CHECKPOINT_EVERY
 
     def sealing(self) -> Signer:
         """The signer. Raises Unreachable when its key is not there, SafetyRefused when it is another key."""
@@ -99,10 +110,17 @@ def check_open(reader: Reader) -> None:
 
 
 def usage_stream(reader: Reader) -> str:
-    """The entitlement stream in force."""
-    return reader.meta(META_STREAM) or ENTITLEMENTS
+    """The entitlement stream in force. Raises Tampered for a name that is none."""
+    return _stream(reader, META_STREAM, ENTITLEMENTS, "entitlements")
 
 
 def journal_stream(reader: Reader) -> str:
-    """The journal stream in force."""
-    return reader.meta(META_JOURNAL) or JOURNAL
+    """The journal stream in force. Raises Tampered for a name that is none."""
+    return _stream(reader, META_JOURNAL, JOURNAL, "journal")
+
+
+def _stream(reader: Reader, name: str, default: str, kind: StreamKind) -> str:
+    stream = reader.meta(name) or default
+    if not is_identifier(stream) or kind_of(LedgerId(f"steward/{stream}")) != kind:
+        raise Tampered(STREAM_UNKNOWN.at(f"`{name}` of the state is {shown(stream)}; compare with a backup"))
+    return stream

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import cast
 
 from fleetctl.diagnostics import code
-from fleetctl.engine.context import Engine, journal_stream, usage_stream
-from fleetctl.errors import NotVerified, Tampered
+from fleetctl.engine.context import ENTITLEMENTS, JOURNAL, Engine, journal_stream, usage_stream
+from fleetctl.errors import BadInput, NotVerified, Tampered
 from fleetctl.ledger import cose
-from fleetctl.ledger.chain import Head, address_of, genesis
+from fleetctl.ledger.chain import Head, address_of, empty, genesis
 from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint
-from fleetctl.ledger.entries import Admitted, BadCore, Event, JournalEvent, Released, decode_core
+from fleetctl.ledger.entries import Admitted, BadCore, Event, JournalEvent, Recovered, Released, Rotated, decode_core
 from fleetctl.ledger.identifiers import kind_of
 from fleetctl.ledger.keys import verifies
-from fleetctl.ledger.usage import Fold
+from fleetctl.ledger.usage import Fold, claims_digest
 from fleetctl.ledger.verify import Start, Verification, examine_from
 from fleetctl.model.operational import ClaimRow
 from fleetctl.model.usage import EntitlementUse
@@ -30,10 +30,6 @@ LEDGER_TAMPERED = code(
     trigger="stored entries do not verify, or end at another head than the store says",
     exit_code=3,
 )
-
-
-CHECKPOINT_EVERY = 256
-"""Entries after which a new checkpoint is worth its signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +71,12 @@ def verify_stream(engine: Engine, reader: Reader, stream: str, start: Start | No
 
 
 def read_usages(engine: Engine, reader: Reader) -> Usages:
-    """Usage of the entitlement stream in force, verified from its checkpoint or from genesis. Raises Tampered."""
+    """Usage of the entitlement stream in force, verified from its checkpoint or from genesis.
+
+    Raises Tampered, also when the journal pins another stream or more of this one.
+    """
     stream = usage_stream(reader)
+    check_pinned(engine, reader, stream)
     start = _checkpointed(engine, reader, stream)
     found = verify_stream(engine, reader, stream, start)
     fold = cast(Fold, found.fold)
@@ -101,10 +101,51 @@ def read_usages(engine: Engine, reader: Reader) -> Usages:
 
 
 def keep_checkpoint(engine: Engine, tx: Writer, usages: Usages) -> None:
-    """Seal a checkpoint at what was just verified, when the last one lies far enough behind."""
+    """Seal a checkpoint at what was just verified, when the last one lies far enough behind and it can be sealed.
+
+    Raises Tampered when the index of claims is not the one of the ledger: the next start would trust it.
+    """
     found = usages.verification
-    if found.length - found.start >= CHECKPOINT_EVERY:
-        tx.put_checkpoint(usages.stream, found.length, seal_checkpoint(found, engine.sealing()))
+    if found.length - found.start < engine.checkpoint_every or engine.signer is None:
+        return
+    used = (row.claim for row in tx.claims(usages.stream) if row.admitted_at < found.length)
+    if claims_digest(found.ledger, used) != usages.fold.claims_digest:
+        raise Tampered(
+            LEDGER_TAMPERED.at(
+                f"the index of claims of {found.ledger} is not the one of its entries; run `fleetctl state rebuild`"
+            )
+        )
+    try:
+        sealed = seal_checkpoint(found, engine.sealing())
+    except BadInput:  # sums that cannot be sealed: the ledger is read from further back
+        return
+    tx.put_checkpoint(usages.stream, found.length, sealed)
+
+
+def check_pinned(engine: Engine, reader: Reader, stream: str) -> None:
+    """The entitlement stream in force is the one that the journal's last entry pins, and has all that it pins.
+
+    Raises Tampered: a shorter or another stream would set usage back.
+    """
+    last = last_journal_event(engine, reader)
+    if last is None:
+        pinned = empty(engine.ledger(ENTITLEMENTS))
+    elif isinstance(last, Rotated):
+        pinned = empty(last.to_ledger)
+    else:
+        pinned = Head(ledger=last.ledger, length=last.ledger_length, address=last.ledger_head)
+    head = head_of(engine, reader, stream)
+    if pinned.ledger != head.ledger:
+        raise Tampered(
+            LEDGER_TAMPERED.at(f"the journal speaks of {pinned.ledger}, the state says that {head.ledger} is in force")
+        )
+    if pinned.length > head.length or _address(reader, head, pinned.length) != pinned.address:
+        raise Tampered(
+            LEDGER_TAMPERED.at(
+                f"the journal pins {pinned.ledger} at entry {pinned.length} with the head {pinned.address.hex()[:16]}…, "
+                f"which the stored ledger of {head.length} entries does not have: it was cut or rewritten"
+            )
+        )
 
 
 def _checkpointed(engine: Engine, reader: Reader, stream: str) -> Start | None:
@@ -117,7 +158,7 @@ def _checkpointed(engine: Engine, reader: Reader, stream: str) -> Start | None:
         point = open_checkpoint(sealed, ledger=head.ledger, key=engine.steward_key)
     except NotVerified:
         return None
-    if point.length > head.length or _address(reader, stream, point.length) != point.head:
+    if point.length > head.length or _address(reader, head, point.length) != point.head:
         return None
 
     def was_used(claim: str) -> bool:
@@ -127,9 +168,12 @@ def _checkpointed(engine: Engine, reader: Reader, stream: str) -> Start | None:
     return Start(ledger=head.ledger, length=point.length, address=point.head, fold=point.fold(was_used))
 
 
-def _address(reader: Reader, stream: str, length: int) -> bytes | None:
-    """The address of the stored entry `length - 1`; None when it is not there or not an entry."""
-    data = b"".join(reader.entries(stream, length - 1, length)) if length else b""
+def _address(reader: Reader, head: Head, length: int) -> bytes | None:
+    """The head that the stored stream had at `length`; None when the entry is not there or not an entry."""
+    if length == 0:
+        return genesis(head.ledger)
+    stream = head.ledger.partition("/")[2]
+    data = b"".join(reader.entries(stream, length - 1, length))
     try:
         return address_of(cose.read(data, 0).payload)
     except (cose.BadEnvelope, IndexError):
@@ -143,30 +187,38 @@ def last_event(engine: Engine, reader: Reader, stream: str) -> Event | None:
         if head.address != genesis(head.ledger):
             raise Tampered(LEDGER_TAMPERED.at(f"{head.ledger} has no entry and a head that is not its genesis"))
         return None
-    data = b"".join(reader.entries(stream, head.length - 1))
+    event, address = entry_at(engine, reader, stream, head.length - 1)
+    if address != head.address:
+        raise Tampered(LEDGER_TAMPERED.at(f"entry {head.length - 1} of {head.ledger} is not the head that is stored"))
+    return event
+
+
+def entry_at(engine: Engine, reader: Reader, stream: str, index: int) -> tuple[Event, bytes]:
+    """One event with its entry's address, verified by itself: the steward sealed it at this place. Raises Tampered."""
+    ledger = engine.ledger(stream)
+    data = b"".join(reader.entries(stream, index, index + 1))
     try:
         envelope = cose.read(data, 0)
-        core = decode_core(envelope.payload, kind_of(head.ledger))
+        core = decode_core(envelope.payload, kind_of(ledger))
     except (cose.BadEnvelope, BadCore, IndexError) as error:
-        raise Tampered(
-            LEDGER_TAMPERED.at(f"entry {head.length - 1} of {head.ledger} cannot be read: {error}")
-        ) from None
+        raise Tampered(LEDGER_TAMPERED.at(f"entry {index} of {ledger} cannot be read: {error}")) from None
     sealed = (
         envelope.end == len(data)
         and envelope.unprotected_empty
         and envelope.protected == cose.protected_header(engine.steward)
         and verifies(engine.steward_key, cose.to_be_signed(engine.steward, envelope.payload), envelope.signature)
     )
-    if not sealed or core.seq != head.length - 1 or address_of(envelope.payload) != head.address:
-        raise Tampered(
-            LEDGER_TAMPERED.at(f"entry {head.length - 1} of {head.ledger} is not the one that the steward sealed there")
-        )
-    return core.event
+    if not sealed or core.seq != index:
+        raise Tampered(LEDGER_TAMPERED.at(f"entry {index} of {ledger} is not the one that the steward sealed there"))
+    return core.event, address_of(envelope.payload)
 
 
 def last_journal_event(engine: Engine, reader: Reader) -> JournalEvent | None:
-    """The newest journal event. Raises Tampered."""
-    return cast("JournalEvent | None", last_event(engine, reader, journal_stream(reader)))
+    """The newest journal event. Raises Tampered, also for a second journal that no recovery opened."""
+    stream = journal_stream(reader)
+    if stream != JOURNAL and not isinstance(entry_at(engine, reader, stream, 0)[0], Recovered):
+        raise Tampered(LEDGER_TAMPERED.at(f"{engine.ledger(stream)} is no journal that a recovery opened"))
+    return cast("JournalEvent | None", last_event(engine, reader, stream))
 
 
 def last_at_ms(engine: Engine, reader: Reader, stream: str) -> int:
