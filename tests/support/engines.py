@@ -1,0 +1,443 @@
+"""Engines for tests: one in a folder of its own with fixed keys and a clock that is told the time, and witnesses in process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fleetctl.clock import Clock
+from fleetctl.diagnostics import code
+from fleetctl.engine.apply import ApplyReceipt, apply_plan
+from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.initial import initialise
+from fleetctl.engine.planning import Source, plan_fleet
+from fleetctl.engine.rebuild import differences
+from fleetctl.engine.state import check_state, digests_of, load_objects
+from fleetctl.engine.streams import journal_events, read_usages, verify_stream
+from fleetctl.errors import NotVerified, Unreachable
+from fleetctl.ledger.chain import Head, address_of
+from fleetctl.ledger.cose import read as read_envelope
+from fleetctl.ledger.entries import JournalEvent
+from fleetctl.ledger.identifiers import parse_ledger_id
+from fleetctl.ledger.keys import PublicKey, SeedSigner, Signer
+from fleetctl.ledger.receipts import issue
+from fleetctl.ledger.witness import Known, Outcome, advance, build_request, chunks, parse_refusal
+from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody, SettingsBody, SiteBody, TenantBody
+from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
+from fleetctl.model.ids import EngineId, FleetName, ObjectId, TenantId, derive_id
+from fleetctl.plan.planfile import write_plan
+from fleetctl.ports import Reader, Store, Witness, WitnessElsewhere, WitnessState
+from fleetctl.store.sqlite import SqliteStore
+from fleetctl.units import DurationMs, MicroJoules, UnixMs
+from tests.support.ledgers import AT_MS, signer
+
+ENGINE = EngineId("eng_test")
+STEWARD = signer("root-steward")
+ROOT = TenantId("root")
+
+
+@dataclass(slots=True)
+class ToldClock:
+    """A clock that goes `step_ms` on at every look, from a time that the test sets."""
+
+    at_ms: int = AT_MS
+    step_ms: int = 0
+
+    def now_ms(self) -> UnixMs:
+        self.at_ms += self.step_ms
+        return UnixMs(self.at_ms)
+
+
+@dataclass(slots=True)
+class CountedEntropy:
+    """Bytes that depend on nothing but how often they were asked for, and on `name`."""
+
+    name: str = ""
+    asked: int = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.asked += 1
+        return sha256(f"{self.name} {self.asked}".encode()).digest()[:size]
+
+
+# ------------------------------------------------------------------------------------------------------ engines
+
+
+def over(store: Store, **changes: Any) -> Engine:
+    """The test engine over any store."""
+    values: dict[str, Any] = {
+        "id": ENGINE,
+        "store": store,
+        "steward": STEWARD.kid,
+        "steward_key": STEWARD.public_key,
+        "clock": ToldClock(),
+        "actor": "local:ada@host",
+        "entropy": CountedEntropy(),
+        "signer": STEWARD,
+    }
+    return Engine(**(values | changes))
+
+
+def new_engine(folder: Path, settings: SettingsBody | None = None, **changes: Any) -> Engine:
+    """A fresh engine whose state is `state.db` in the folder."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = over(SqliteStore.create(folder / "state.db"), **changes)
+    initialise(engine, settings or SettingsBody())
+    return engine
+
+
+def open_engine(folder: Path, **changes: Any) -> Engine:
+    """The engine whose state lies in the folder."""
+    return over(SqliteStore.open(folder / "state.db"), **changes)
+
+
+def state_of(engine: Engine) -> Path:
+    """The file of its state."""
+    assert isinstance(engine.store, SqliteStore)
+    return Path(engine.store.path)
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """A copy of the closed state of `folder` in a new folder."""
+    target.mkdir(mode=0o700, parents=True)
+    shutil.copy(folder / "state.db", target / "state.db")
+    return target
+
+
+def edit(folder: Path, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> int:
+    """Change the database behind the engine's back; the number of rows that it changed."""
+    connection = sqlite3.connect(folder / "state.db")
+    try:
+        with connection:
+            return connection.execute(statement, values).rowcount
+    finally:
+        connection.close()
+
+
+def dump(folder: Path, tables: Iterable[str] = ()) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, or of some, as they are stored."""
+    connection = sqlite3.connect(folder / "state.db")
+    try:
+        names = list(tables) or [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        ]
+        return {
+            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)  # noqa: S608 - our own names
+            for name in names
+        }
+    finally:
+        connection.close()
+
+
+# ------------------------------------------------------------------------------------------------------- fleets
+
+
+def tenant(name: str = "acme") -> Declared:
+    return Declared(kind="tenant", key=name, name=name, body=TenantBody(parent="root"))
+
+
+def site(key: str = "fra1", region: str = "eu") -> Declared:
+    return Declared(kind="site", key=key, name=key, body=SiteBody(kind="shared", region=region, tenant="root"))
+
+
+def pool(key: str, *, name: str | None = None, protect: bool = False, **fields: Any) -> Declared:
+    values: dict[str, Any] = {
+        "site": "fra1",
+        "pool_class": "metal-host",
+        "gpu_model": "H100",
+        "policy": {"maxPendingMs": 3_600_000},
+    }
+    return Declared(kind="pool", key=key, name=name or key, protect=protect, body=PoolBody(**(values | fields)))
+
+
+def offer(pool_key: str, to: str = "acme", gpus: int = 32, **fields: Any) -> Declared:
+    body = OfferBody(**({"pool": pool_key, "to": to, "quota": {"gpu": gpus}} | fields))
+    return Declared(kind="offer", key=f"{pool_key.partition('/')[2] or pool_key}/{to}", name=to, body=body)
+
+
+def entitlement(key: str = "ent", *, energy_uj: int = 10**12, devices: int = 64, **fields: Any) -> Declared:
+    values = {"tenant": "acme", "guarantee_uj": MicroJoules(energy_uj), "guarantee_devices": devices}
+    return Declared(kind="entitlement", key=key, name=key, body=EntitlementBody(**(values | fields)))
+
+
+def fleet(
+    *objects: Declared,
+    name: str = "eu",
+    accept: Iterable[str | Acceptance] = (),
+    ignore: Iterable[IgnoredDrift] = (),
+    release: Iterable[str] = (),
+) -> Fleet:
+    """A fleet of the root tenant with the tenant `acme`, the site `fra1`, and these objects."""
+    accepted = tuple(item if isinstance(item, Acceptance) else Acceptance(danger=item) for item in accept)
+    return Fleet(
+        name=FleetName(name),
+        tenant=ROOT,
+        objects=(tenant(), site(), *objects),
+        accept=accepted,
+        ignore_drift=tuple(ignore),
+        release=tuple(release),
+    )
+
+
+def one_pool(gpus: int = 32, **fields: Any) -> Fleet:
+    """One pool, offered to `acme`, and one entitlement of it."""
+    return fleet(pool("pool-a"), offer("pool-a", gpus=gpus), entitlement(), **fields)
+
+
+def id_of(kind: str, key: str, fleet_name: str = "eu") -> ObjectId:
+    """The id of an object that a fleet of the root tenant made."""
+    return derive_id(kind, "root", f"fleet/{fleet_name}", key)
+
+
+POOL_A = id_of("pool", "pool-a")
+OFFER_A = id_of("offer", "pool-a/acme")
+ENT = id_of("entitlement", "ent")
+
+
+def planned(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), source: Source | None = None) -> bytes:
+    """The plan file of a fleet as it is now."""
+    return write_plan(plan_fleet(engine, declared, source or Source(), host="host", accept=accept).file)
+
+
+def applied(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), **how: Any) -> ApplyReceipt:
+    """Plan and apply in one go."""
+    return apply_plan(engine, planned(engine, declared, accept=accept), **how)
+
+
+# ---------------------------------------------------------------------------------------------------- verdicts
+
+
+def check_whole(engine: Engine) -> None:
+    """Everything that can be verified of an engine is: identity, both ledgers, state, and the tables as their fold."""
+    with engine.store.read() as reader:
+        verify_stream(engine, reader, journal_stream(reader))
+        verify_stream(engine, reader, usage_stream(reader))
+        read_usages(engine, reader)
+        check_state(engine, reader, digests_of(load_objects(reader)))
+        assert differences(engine, reader) == []
+
+
+def journal(engine: Engine) -> list[JournalEvent]:
+    """Its journal, parsed."""
+    with engine.store.read() as reader:
+        return [event for _, event in journal_events(engine, reader, journal_stream(reader))]
+
+
+def lengths(engine: Engine) -> tuple[int, int]:
+    """Entries in the journal and in the entitlement stream in force."""
+    with engine.store.read() as reader:
+        return _length(reader, journal_stream(reader)), _length(reader, usage_stream(reader))
+
+
+def _length(reader: Reader, stream: str) -> int:
+    found = reader.stream(stream)
+    assert found is not None
+    return found.length
+
+
+# --------------------------------------------------------------------------------------------------- processes
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Exit status of a fork that does the work: 0, 1 for an exception, or the negative signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+KILLED = -signal.SIGKILL
+
+
+@contextmanager
+def children(works: Sequence[Callable[[], str]]) -> Iterator[list[str]]:
+    """Run each work in a fork of its own, all let go at one moment; what each returned, in their order.
+
+    A work that raises makes its answer the exception's name and text.
+    """
+    gate_read, gate_write = os.pipe()
+    running = []
+    for work in works:
+        answer_read, answer_write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(gate_write)
+            os.close(answer_read)
+            status = 1
+            try:
+                os.read(gate_read, 1)  # the end of the file, when the parent opens the gate
+                try:
+                    said = work()
+                except Exception as error:  # noqa: BLE001 - the parent is told whatever it was
+                    said = f"{type(error).__name__}: {error}"
+                os.write(answer_write, said.encode())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(answer_write)
+        running.append((child, answer_read))
+    os.close(gate_read)
+    os.close(gate_write)
+    answers = []
+    for child, answer in running:
+        with os.fdopen(answer, "rb") as pipe:
+            answers.append(pipe.read().decode())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    yield answers
+
+
+# --------------------------------------------------------------------------------------------------- witnesses
+
+WITNESSES = {name: signer(name) for name in ("witness-a", "witness-b", "witness-c")}
+TEST_WITNESS = code("test-witness", "A test's witness says no", trigger="a witness of a test", exit_code=3)
+
+
+@dataclass(slots=True)
+class MemoryState:
+    """What a witness remembers, in memory: `ports.WitnessState`."""
+
+    stewards: Mapping[str, Sequence[PublicKey]] = field(default_factory=lambda: {STEWARD.kid: [STEWARD.public_key]})
+    heads: dict[str, Known] = field(default_factory=dict)
+    evidence: list[bytes] = field(default_factory=list)
+
+    def known(self, ledger: str) -> Known | None:
+        return self.heads.get(ledger)
+
+    def move(self, ledger: str, before: Known | None, after: Known) -> bool:
+        if self.heads.get(ledger) != before:
+            return False
+        self.heads[ledger] = after
+        return True
+
+    def keep_evidence(self, ledger: str, evidence: bytes, at_ms: int) -> None:
+        self.evidence.append(evidence)
+
+
+@dataclass(slots=True)
+class InProcess:
+    """A witness over the pure core: `ports.Witness`. It never goes on by itself from another place than it was asked."""
+
+    signer: Signer = field(default_factory=lambda: WITNESSES["witness-a"])
+    state: WitnessState = field(default_factory=MemoryState)
+    clock: Clock = field(default_factory=ToldClock)
+    co_located: bool = False
+    asked: int = 0
+
+    @property
+    def id(self) -> str:
+        return self.signer.kid
+
+    def head(self, ledger: str) -> bytes | None:
+        known = self.state.known(ledger)
+        return None if known is None else known.receipt
+
+    def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+        self.asked += 1
+        at = Head(ledger=parse_ledger_id(ledger), length=old_length, address=old_head)
+        receipt = b""
+        for run in chunks(entries):
+            receipt = self._ask(build_request(at, run))
+            if run:
+                at = replace(at, length=at.length + len(run), address=address_of(read_envelope(run[-1], 0).payload))
+        return receipt
+
+    def _ask(self, body: bytes) -> bytes:
+        outcome = advance(
+            body,
+            stewards=self.state.stewards,
+            known=self.state.known,
+            signer=self.signer,
+            now_ms=self.clock.now_ms(),
+        )
+        if outcome.evidence is not None and outcome.ledger is not None:
+            self.state.keep_evidence(outcome.ledger, outcome.evidence, self.clock.now_ms())
+        if outcome.status == 200:
+            assert outcome.after is not None and outcome.ledger is not None
+            if not self.state.move(outcome.ledger, outcome.before, outcome.after):
+                raise Unreachable(TEST_WITNESS.at("busy"))
+            return outcome.body
+        raise _refusal(outcome)
+
+
+def _refusal(outcome: Outcome) -> NotVerified:
+    refusal = parse_refusal(outcome.body)
+    said = TEST_WITNESS.at(f"{outcome.status} {refusal.error}: {refusal.detail}")
+    if outcome.status == 409 and refusal.length is not None and refusal.head is not None:
+        return WitnessElsewhere(said, length=refusal.length, head=refusal.head, receipt=refusal.receipt)
+    return NotVerified(said)
+
+
+@dataclass(slots=True)
+class Down:
+    """A witness that does not answer: at all, or from the moment that `answers` is set to False."""
+
+    behind: Witness
+    answers: bool = False
+    co_located: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.behind.id
+
+    def head(self, ledger: str) -> bytes | None:
+        self._or_silence()
+        return self.behind.head(ledger)
+
+    def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+        self._or_silence()
+        return self.behind.advance(ledger, old_length, old_head, entries)
+
+    def _or_silence(self) -> None:
+        if not self.answers:
+            raise Unreachable(TEST_WITNESS.at("it does not answer"))
+
+
+@dataclass(slots=True)
+class Saying:
+    """A witness that signs whatever head `say` makes of the one it is asked for."""
+
+    say: Callable[[Head], Head]
+    signer: SeedSigner = field(default_factory=lambda: WITNESSES["witness-a"])
+    at_ms: int = AT_MS
+    co_located: bool = False
+    newest: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.signer.kid
+
+    def head(self, ledger: str) -> bytes | None:
+        return self.newest.get(ledger)
+
+    def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+        at = Head(ledger=parse_ledger_id(ledger), length=old_length, address=old_head)
+        if entries:
+            last = address_of(read_envelope(entries[-1], 0).payload)
+            at = replace(at, length=at.length + len(entries), address=last)
+        self.newest[ledger] = issue(self.say(at), at_ms=self.at_ms, signer=self.signer)
+        return self.newest[ledger]
+
+
+def witnessed_by(*signers: Signer, required: int = 0, co_located: Iterable[str] = ()) -> SettingsBody:
+    """Settings that name these witnesses."""
+    return SettingsBody(
+        witnesses={item.kid: item.public_key.hex() for item in signers},
+        required_witnesses=required,
+        co_located=tuple(co_located),
+    )
+
+
+HOUR = DurationMs(3_600_000)
