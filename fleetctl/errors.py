@@ -7,9 +7,11 @@ FleetctlError
 ├── SafetyRefused       3   409  an unaccepted danger, a missing signature, a foreign or edited plan, an empty source
 │   ├── Tampered        3   409  the live state is not what the journal sealed
 │   └── NotVerified     3   409  a ledger or a receipt does not verify
+│       └── WitnessElsewhere 3 409  a witness knows the ledger at another place (in ports)
 ├── Stale               4   412  what the plan was made against has moved
 ├── Busy                4   503  another apply did not finish in time
 ├── WitnessMissing      5   503  committed, but a required witness has not countersigned
+│   └── Unwitnessed     5   503  the same, with what was applied (in engine.apply)
 ├── Usage               64  400  the command line is wrong
 └── Interrupted         130 499  stopped before anything was committed
 """
