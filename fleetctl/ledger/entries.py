@@ -16,9 +16,7 @@ from fleetctl.ledger.cbor import (
     Unreadable,
     Value,
     decode,
-    encode_bytes,
     encode_text,
-    encode_uint,
     head,
     key_order,
 )
@@ -252,13 +250,12 @@ _CHAIN_FIELDS = (Field("seq", UINT), Field("prev", DIGEST), Field("steward", IDE
 
 
 class Layout:
-    """The bytes of one event's core with one set of optional fields: what the writer emits and the fast reader matches."""
+    """One event's core: its members in wire order, as the writer emits them and the fast reader matches them."""
 
     def __init__(self, cls: type[Event]) -> None:
         self.cls = cls
         marker = _MARKERS[cls.KIND]
         self.fields = sorted((*_CHAIN_FIELDS, *cls.FIELDS), key=lambda item: key_order(item.name))
-        self.chain_attrs = {item.name for item in _CHAIN_FIELDS}
         constants = {marker: encode_text("1"), "event": encode_text(cls.EVENT)}
         self.constants = constants
         names = sorted([*constants, *(item.name for item in self.fields)], key=key_order)
@@ -268,24 +265,19 @@ class Layout:
         self.known = self.required | {item.name for item in self.fields}
 
     def encode(self, event: Event, seq: int, prev: bytes, steward: str) -> bytes:
+        chain_values = {"seq": seq, "prev": prev, "steward": steward}
         parts: list[bytes] = [b""]
         count = 0
         for key, item, constant in self.steps:
             if item is None:
                 encoded = constant
-            elif item.name == "seq":
-                encoded = encode_uint(seq)
-            elif item.name == "prev":
-                encoded = encode_bytes(prev)
-            elif item.name == "steward":
-                encoded = encode_text(steward)
             else:
-                value = getattr(event, item.attr)
+                name = item.attr
+                value = chain_values[name] if name in chain_values else getattr(event, name)
                 if value is None:
                     continue
                 encoded = item.kind.encode(value)
-            parts.append(key)
-            parts.append(encoded)
+            parts += (key, encoded)
             count += 1
         parts[0] = head(_MAP, count)
         return b"".join(parts)

@@ -45,16 +45,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`name` on the wire, `attribute` in Python."""
+    """`name` on the wire, `attr` in Python (the same unless given)."""
 
     name: str
     kind: Kind
-    attribute: str = ""
+    attr: str = ""
     optional: bool = False
 
-    @property
-    def attr(self) -> str:
-        return self.attribute or self.name
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attr", self.attr or self.name)
 
 
 def _check_uint(value: object) -> str | None:

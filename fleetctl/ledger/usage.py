@@ -6,9 +6,10 @@ One value is made per entry, so the small ones are named tuples, which cost a th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from fleetctl.ledger.entries import Admitted, Event, Released
@@ -189,14 +190,14 @@ class Fold:
         return {name: self._tallies[name].frozen() for name in sorted(self._tallies)}
 
     @property
-    def open_claims(self) -> dict[str, OpenClaim]:
-        """Claims admitted and not released, in order of admission."""
-        return dict(self._open)
+    def open_claims(self) -> Mapping[str, OpenClaim]:
+        """Claims admitted and not released, in order of admission: a view that moves with the fold."""
+        return MappingProxyType(self._open)
 
     @property
-    def evidence(self) -> dict[tuple[str, str], ClassEvidence]:
-        """Evidence by (entitlement, class)."""
-        return dict(self._evidence)
+    def evidence(self) -> Mapping[tuple[str, str], ClassEvidence]:
+        """Evidence by (entitlement, class): a view that moves with the fold."""
+        return MappingProxyType(self._evidence)
 
     @property
     def tallies(self) -> Iterator[tuple[str, Tally]]:

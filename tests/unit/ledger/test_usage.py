@@ -108,9 +108,9 @@ def test_borrowed_as_sealed_is_reported_on_replay() -> None:
 def test_an_inconsistent_event_moves_nothing(events: tuple[Event, ...], code: str) -> None:
     """§6.4, A62."""
     fold = folded(*events[:-1])
-    before = (fold.usage, fold.open_claims, fold.evidence, fold.claims_digest)
+    before = (fold.usage, dict(fold.open_claims), dict(fold.evidence), fold.claims_digest)
     assert fold.apply(events[-1], len(events) - 1) == code
-    assert (fold.usage, fold.open_claims, fold.evidence, fold.claims_digest) == before
+    assert (fold.usage, dict(fold.open_claims), dict(fold.evidence), fold.claims_digest) == before
 
 
 def test_journal_events_move_no_usage() -> None:
