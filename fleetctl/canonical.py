@@ -53,9 +53,9 @@ def _checked(value: object) -> object:
     if kind is int:
         return _checked_integer(value)
     if kind is dict:
-        return _checked_object(value)  # type: ignore[arg-type]  # `kind` says that it is a dict
+        return _checked_object(value)  # type: ignore[arg-type]  # a dict, as `kind` says
     if kind is list or kind is tuple:
-        return [_checked(item) for item in value]  # type: ignore[attr-defined]  # `kind` says that it is a sequence
+        return [_checked(item) for item in value]  # type: ignore[attr-defined]  # a sequence, as `kind` says
     if isinstance(value, Mapping):
         return _checked_object(dict(value))
     if isinstance(value, str):

@@ -110,9 +110,7 @@ def apply_plan(
     with engine.store.read() as reader:
         check_identity(engine, reader)
     refuse_rollback(engine)  # step 4; step 3 needs the settings, which are read under the lock
-    with engine.store.write(wait_ms) as tx:  # step 5
-        done = _under_lock(engine, tx, file, tuple(accept))
-    # step 12 is the end of the transaction above
+    done = _commit_once(engine, file, tuple(accept), wait_ms)
     witnessed = witness_heads(engine)  # step 13
     receipt = replace(done, witnessed=witnessed)
     if require_witness and not witnessed.enough(at_least=1):
@@ -120,6 +118,20 @@ def apply_plan(
     if not witnessed.enough():
         _refuse_unwitnessed(receipt)
     return receipt  # step 14
+
+
+def _commit_once(engine: Engine, file: PlanFile, accept: tuple[str, ...], wait_ms: int) -> ApplyReceipt:
+    """Steps 5 to 12. An interrupt that lands as the commit returns is no interrupt any more: the journal decides."""
+    try:
+        with engine.store.write(wait_ms) as tx:  # step 5
+            done = _under_lock(engine, tx, file, accept)
+        return done  # step 12 was the end of the transaction
+    except KeyboardInterrupt:
+        with engine.store.read() as reader:
+            entry = reader.applied_entry(file.digest)
+        if entry is None:
+            raise
+        return _receipt("applied", file, entry)
 
 
 def check_plan(engine: Engine, data: bytes, accept: Iterable[str] = ()) -> PlanFile:
