@@ -1,0 +1,1 @@
+"""The other side of the comparisons: Terraform, octoDNS, raw Ed25519."""
