@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.journal import append_sealed
+from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, read_usages
 from fleetctl.errors import EngineRefused
 from fleetctl.ledger.chain import seal
@@ -20,7 +22,7 @@ from fleetctl.pool1.admission import Verdict, decide
 from fleetctl.pool1.claim import Claim, Figure, charged
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import Entitlement, Tree, TreeState, Usage
-from fleetctl.ports import Reader, Writer
+from fleetctl.ports import Writer
 
 DUPLICATE_CLAIM = code(
     "duplicate-claim",
@@ -88,15 +90,17 @@ def admit(
         check_identity(engine, tx)
         check_open(tx)
         usages = read_usages(engine, tx)
+        objects = load_objects(tx)
+        check_state(engine, tx, digests_of(objects))
         wanted = Claim(
-            entitlement=entitlement_id(tx, entitlement),
+            entitlement=entitlement_id(objects.values(), entitlement),
             gang_size=gang_size,
             devices_per_member=devices_per_member,
             estimate_uj=estimate_uj,
             grade=grade,
             claim_class=workload_class,
         )
-        return admit_in(engine, tx, usages, tree_state(tx, usages), claim, wanted)
+        return admit_in(engine, tx, usages, tree_state(objects.values(), usages), claim, wanted)
 
 
 def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim: str, wanted: Claim) -> Admission:
@@ -178,9 +182,9 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
     )
 
 
-def tree_state(reader: Reader, usages: Usages) -> TreeState:
-    """The declared entitlement tree with the usage of the stream in force."""
-    tree = Tree(_entitlement(item) for item in reader.objects() if item.kind == "entitlement")
+def tree_state(objects: Iterable[LiveObject], usages: Usages) -> TreeState:
+    """The declared entitlement tree with the usage of the stream in force. `objects` are the sealed ones."""
+    tree = Tree(_entitlement(item) for item in objects if item.kind == "entitlement")
     used = {
         name: Usage(spent_uj=use.spent_uj, reserved_uj=use.reserved_uj, devices=use.devices)
         for name, use in usages.entitlements.items()
@@ -188,12 +192,12 @@ def tree_state(reader: Reader, usages: Usages) -> TreeState:
     return TreeState(tree, used)
 
 
-def entitlement_id(reader: Reader, id_or_key: str) -> str:
+def entitlement_id(objects: Iterable[LiveObject], id_or_key: str) -> str:
     """The id of an entitlement given by id or key; the text itself when nothing has it, so that §4.1 can deny it.
 
     Raises EngineRefused when several have the key.
     """
-    found = [item for item in reader.objects() if item.kind == "entitlement" and id_or_key in (item.id, item.key)]
+    found = [item for item in objects if item.kind == "entitlement" and id_or_key in (item.id, item.key)]
     if len(found) > 1:
         ids = ", ".join(sorted(item.id for item in found))
         _refuse(

@@ -68,13 +68,25 @@ def fill(engine: Engine, tx: Writer, objects: Sequence[LiveObject], *, test_cloc
     tx.put_document(sha256_hex(kept), kept)
 
 
+def initial_statement(engine: Engine, reader: Reader) -> InitialState:
+    """The sealed statement of what the engine started from. Raises Tampered."""
+    try:
+        sealed = bytes.fromhex(reader.meta(META_INITIAL) or "")
+    except ValueError:
+        sealed = b""
+    return read_initial(sealed, engine=engine.id, steward=engine.steward, key=engine.steward_key)
+
+
 def initial_objects(engine: Engine, reader: Reader) -> list[LiveObject]:
     """What the engine started from. Raises Tampered when it is not what was sealed."""
-    sealed = bytes.fromhex(reader.meta(META_INITIAL) or "")
-    statement = read_initial(sealed, engine=engine.id, steward=engine.steward, key=engine.steward_key)
+    statement = initial_statement(engine, reader)
     data = reader.document(reader.meta(META_INITIAL_DOCUMENT) or "")
-    objects = [object_from_json(item) for item in json.loads(data or b"[]")]
-    if state_digest(((item.kind, item.id), item.digest()) for item in objects) != statement.state:
+    try:
+        objects = [object_from_json(item) for item in json.loads(data or b"[]")]
+        found = state_digest(((item.kind, item.id), item.digest()) for item in objects)
+    except (KeyError, TypeError, ValueError, AttributeError):  # the document of something else
+        objects, found = [], b""
+    if found != statement.state:
         raise Tampered(INITIAL_DIFFERS.at("the kept description of the first state is missing or was changed"))
     return objects
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fleetctl import __version__
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, journal_stream
-from fleetctl.engine.state import check_state, digests_of, load_snapshot
+from fleetctl.engine.state import check_readable, check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import head_of, read_usages
 from fleetctl.errors import Tampered
 from fleetctl.model.declared import Fleet
@@ -75,10 +75,14 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
 
 
 def _edited(engine: Engine, reader: Reader, snapshot: Snapshot) -> tuple[Diagnostic, ...]:
-    """A warning when the live side is not what the journal sealed: an edit would look like drift, and `apply` refuses it."""
+    """A warning when the live side is not what the journal sealed: an edit would look like drift, and `apply` refuses it.
+
+    Raises Tampered when it cannot even be read.
+    """
     try:
         check_state(engine, reader, digests_of(snapshot.objects))
     except Tampered as error:
+        check_readable(snapshot.objects.values())
         return tuple(replace(item, severity="warning") for item in error.diagnostics)
     return ()
 

@@ -12,7 +12,8 @@ from fleetctl.diagnostics import Code, code
 from fleetctl.engine.builders import find
 from fleetctl.engine.claims import Admission, Release, admit_in, entitlement_id, release_in, tree_state
 from fleetctl.engine.context import Engine, check_identity, check_open
-from fleetctl.engine.state import load_snapshot
+from fleetctl.engine.indexes import check_quotas
+from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, read_usages
 from fleetctl.errors import EngineRefused
 from fleetctl.model.bodies import OfferBody, PoolBody
@@ -153,7 +154,7 @@ def create(
             created_at_ms=engine.clock.now_ms(),
             key=key,
         )
-        booked = _place(engine, tx, usages, draft, estimate)
+        booked = _place(engine, tx, snapshot, usages, draft, estimate)
         tx.put_reservation(booked.reservation)
         tx.add_events([_event("reservation.created", booked.reservation)], UnixMs(engine.clock.now_ms()))
         return booked
@@ -182,7 +183,10 @@ def _open(engine: Engine, tx: Writer) -> tuple[Snapshot, Usages]:
     check_identity(engine, tx)
     check_open(tx)
     usages = read_usages(engine, tx)
-    return load_snapshot(engine, tx, usages), usages
+    snapshot = load_snapshot(engine, tx, usages)
+    check_state(engine, tx, digests_of(snapshot.objects))
+    check_quotas(snapshot)
+    return snapshot, usages
 
 
 def _visible(snapshot: Snapshot, pool: str, tenant: str) -> LiveObject:
@@ -215,7 +219,9 @@ def _check_quota(snapshot: Snapshot, where: LiveObject, tenant: str, gpus: int) 
         )
 
 
-def _place(engine: Engine, tx: Writer, usages: Usages, draft: Reservation, estimate: Estimate | None) -> Booked:
+def _place(
+    engine: Engine, tx: Writer, snapshot: Snapshot, usages: Usages, draft: Reservation, estimate: Estimate | None
+) -> Booked:
     nodes = {item.id: item.gpus for item in tx.nodes() if item.pool == draft.pool}
     chosen = place(draft.gpus, free_nodes(nodes, _placements(tx, draft.pool)))
     if chosen is None:
@@ -223,14 +229,15 @@ def _place(engine: Engine, tx: Writer, usages: Usages, draft: Reservation, estim
     if estimate is None:
         return Booked(reservation=replace(draft, state="active", placement=chosen))
     wanted = Claim(
-        entitlement=entitlement_id(tx, estimate.entitlement),
+        entitlement=entitlement_id(snapshot.objects.values(), estimate.entitlement),
         gang_size=1,
         devices_per_member=draft.gpus,
         estimate_uj=estimate.energy_uj,
         grade=estimate.grade,
         claim_class=estimate.workload_class,
     )
-    admission = admit_in(engine, tx, usages, tree_state(tx, usages), draft.id, wanted)
+    tree = tree_state(snapshot.objects.values(), usages)
+    admission = admit_in(engine, tx, usages, tree, draft.id, wanted)
     named = replace(draft, entitlement=ObjectId(wanted.entitlement))
     outcome = admission.verdict.outcome
     reasons = ", ".join(reason.value for reason in admission.verdict.reasons)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleetctl.diagnostics import code
-from fleetctl.engine.context import META_INITIAL, Engine
+from fleetctl.engine.context import Engine
+from fleetctl.engine.initial import initial_statement
 from fleetctl.engine.streams import Usages, last_journal_event
 from fleetctl.errors import Tampered
-from fleetctl.ledger.initial import read_initial
 from fleetctl.model.ids import ObjectId
 from fleetctl.model.live import LiveObject, ObjectKey, Snapshot, state_digest
 from fleetctl.model.usage import Usage
@@ -63,9 +63,7 @@ def sealed_state(engine: Engine, reader: Reader) -> bytes:
     last = last_journal_event(engine, reader)
     if last is not None:
         return last.state_after
-    sealed = reader.meta(META_INITIAL)
-    data = bytes.fromhex(sealed) if sealed else b""
-    return read_initial(data, engine=engine.id, steward=engine.steward, key=engine.steward_key).state
+    return initial_statement(engine, reader).state
 
 
 def check_state(engine: Engine, reader: Reader, digests: Mapping[ObjectKey, bytes]) -> bytes:
@@ -82,6 +80,18 @@ def check_state(engine: Engine, reader: Reader, digests: Mapping[ObjectKey, byte
             )
         )
     return live
+
+
+def check_readable(objects: Iterable[LiveObject]) -> None:
+    """Every body can be decoded. Only an edited state can fail here. Raises Tampered."""
+    for item in objects:
+        try:
+            item.body()
+            item.last_applied()
+        except (ValueError, RecursionError) as error:
+            raise Tampered(
+                STATE_TAMPERED.at(f"{item.kind} {item.id} holds what no engine wrote: {error}; restore a backup")
+            ) from None
 
 
 def edited_rows(digests: Mapping[ObjectKey, bytes], stored: Mapping[ObjectKey, bytes]) -> list[str]:

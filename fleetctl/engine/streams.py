@@ -232,9 +232,9 @@ def last_usage_at_ms(engine: Engine, reader: Reader, usages: Usages) -> int:
     return last_at_ms(engine, reader, usages.stream)
 
 
-def journal_events(engine: Engine, reader: Reader, stream: str) -> Iterator[tuple[int, JournalEvent]]:
-    """(index, event) of every journal entry, parsed but not verified: verify the stream before believing them."""
-    for index, event in events(engine, reader, stream):
+def journal_events(engine: Engine, reader: Reader, stream: str, start: int = 0) -> Iterator[tuple[int, JournalEvent]]:
+    """(index, event) of every journal entry from `start` on, parsed but not verified: verify the stream before believing them."""
+    for index, event in events(engine, reader, stream, start):
         yield index, cast(JournalEvent, event)
 
 
