@@ -8,16 +8,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
-from fleetctl.canonical import Digest, canonical_bytes, is_digest, sha256_hex
+from fleetctl.canonical import Digest, canonical_bytes, is_digest
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
-from fleetctl.engine.journal import write_journal
+from fleetctl.engine.indexes import applied_as, check_absences, check_quotas, check_record
+from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import Usages, keep_checkpoint, read_usages, verify_stream
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
@@ -29,6 +31,7 @@ from fleetctl.model.declared import Acceptance
 from fleetctl.model.ids import Kind, ObjectId, fleet_caller
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot, state_digest
 from fleetctl.model.operation import Operation
+from fleetctl.plan.compare import same
 from fleetctl.plan.dangers import Danger, find_dangers, unaccepted
 from fleetctl.plan.planfile import UNREADABLE, PlanFile, body_bytes, read_plan
 from fleetctl.ports import Reader, Writer
@@ -50,6 +53,12 @@ UNACCEPTED_DANGER = code(
     "unaccepted-danger",
     "The plan holds a danger that nobody accepted as it is now",
     trigger="a danger, computed again under the write lock, has no acceptance in force or is worse than the accepted figure",
+    exit_code=3,
+)
+FALSE_PLAN = code(
+    "plan-false",
+    "The plan says of an object what never was",
+    trigger="an operation's `before` differs from the live object at the very version that it was planned against",
     exit_code=3,
 )
 STALE_PLAN = code(
@@ -142,13 +151,24 @@ def check_plan(engine: Engine, data: bytes, accept: Iterable[str] = ()) -> PlanF
         check_identity(engine, reader)
         ground = _ground(engine, reader, file)
         if ground.applied_as is None:
-            _check_ground(ground, reader, file, tuple(accept), engine.clock.now_ms())
+            _check_ground(engine, ground, reader, file, tuple(accept), engine.clock.now_ms())
             _decide_all(ground.snapshot, file, engine.clock.now_ms())
     return file
 
 
 def check_target(engine: Engine, file: PlanFile) -> None:
-    """The plan is this engine's. Raises SafetyRefused."""
+    """The plan is this engine's, and of the kind that fleets have. Raises SafetyRefused, BadInput."""
+    names = Counter(item.label for item in file.body.operations)
+    names.update({item.label for item in file.body.operations if item.kind == "settings"})
+    if names and max(names.values()) > 1:
+        label = names.most_common(1)[0][0]
+        raise BadInput(
+            UNREADABLE.at(
+                f"a plan names each object once and never the engine's settings, this one {label}; make it again with "
+                "`fleetctl plan`",
+                subject=label,
+            )
+        )
     if file.body.engine != engine.id:
         raise SafetyRefused(
             FOREIGN_PLAN.at(f"the plan is for engine {file.body.engine}, the engine that is open is {engine.id}")
@@ -172,8 +192,13 @@ def _ground(engine: Engine, reader: Reader, file: PlanFile) -> _Ground:
     snapshot = load_snapshot(engine, reader, usages)
     digests = digests_of(snapshot.objects)
     state = check_state(engine, reader, digests)  # step 6: the state is the sealed one
+    check_quotas(snapshot)
     return _Ground(
-        usages=usages, snapshot=snapshot, digests=digests, state=state, applied_as=reader.applied_entry(file.digest)
+        usages=usages,
+        snapshot=snapshot,
+        digests=digests,
+        state=state,
+        applied_as=applied_as(engine, reader, file.digest),
     )
 
 
@@ -184,7 +209,7 @@ def _under_lock(engine: Engine, tx: Writer, file: PlanFile, accept: tuple[str, .
     if ground.applied_as is not None:  # step 7
         return _receipt("already-applied", file, ground.applied_as)
     now = UnixMs(engine.clock.now_ms())
-    accepted = _check_ground(ground, tx, file, accept, now)
+    accepted = _check_ground(engine, ground, tx, file, accept, now)
     if not file.body.operations:
         return _receipt("nothing-to-do", file, None)
     changes = _decide_all(ground.snapshot, file, now)  # step 10
@@ -194,7 +219,7 @@ def _under_lock(engine: Engine, tx: Writer, file: PlanFile, accept: tuple[str, .
 
 
 def _check_ground(
-    ground: _Ground, reader: Reader, file: PlanFile, accept: tuple[str, ...], now: int
+    engine: Engine, ground: _Ground, reader: Reader, file: PlanFile, accept: tuple[str, ...], now: int
 ) -> tuple[str, ...]:
     """Steps 3, 8 and 9. Returns the ids of the dangers that were there and accepted."""
     required = ground.snapshot.settings().required_approvals
@@ -202,10 +227,13 @@ def _check_ground(
         raise SafetyRefused(
             MISSING_SIGNATURE.at(f"{required} approval(s) are required and the plan carries none that counts")
         )
+    check_record(engine, reader, file.body.fleet, ground.snapshot)
     _check_source(ground.snapshot, file)  # step 8
+    check_absences(engine, reader, file.body.operations, ground.snapshot)
     gone = [item for item in file.body.operations if not _holds(item, ground.snapshot)]
     if gone:
         raise Stale(_moved(item, ground.snapshot, reader) for item in gone)
+    _check_before(ground.snapshot, file)
     dangers = find_dangers(  # step 9
         file.body.operations, file.body.fleet, ground.snapshot, file.body.provenance
     )
@@ -237,6 +265,20 @@ def _holds(item: Operation, snapshot: Snapshot) -> bool:
         return found is not None and found.version == wants.version
     stone = snapshot.tombstones.get((item.kind, item.id))
     return found is None and (stone.version if stone else 0) == wants.absent
+
+
+def _check_before(snapshot: Snapshot, file: PlanFile) -> None:
+    """What the plan shows as `before` is what is live: dangers are judged by it. Raises SafetyRefused."""
+    for item in file.body.operations:
+        live = snapshot.objects.get((item.kind, item.id))
+        if live is not None and not same(item.before, live.state()):
+            raise SafetyRefused(
+                FALSE_PLAN.at(
+                    f"the plan's `before` of {item.label} is not what version {live.version} holds; make the plan again "
+                    "with `fleetctl plan`",
+                    subject=item.label,
+                )
+            )
 
 
 def _there(snapshot: Snapshot, id: ObjectId) -> bool:
@@ -313,11 +355,10 @@ def _append(
     )
     origin = file.body.provenance.origin
     tx.put_fleet(file.body.fleet, FleetRecord(entry=sealed.seq, commit=commit, origin=origin))
-    tx.put_document(file.digest, body_bytes(file))
-    tx.put_document(file.context_digest, canonical_bytes(file.context))
+    keep_document(tx, body_bytes(file))
+    keep_document(tx, canonical_bytes(file.context))
     if file.signatures:
-        signatures = canonical_bytes(list(file.signatures))
-        tx.put_document(sha256_hex(signatures), signatures)
+        keep_document(tx, canonical_bytes(list(file.signatures)))
     return sealed.seq
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleetctl.canonical import canonical_bytes, sha256_hex
+from fleetctl.canonical import canonical_bytes
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.engine.context import Engine, check_identity, check_open
-from fleetctl.engine.journal import write_journal
+from fleetctl.engine.indexes import check_absences, check_quotas
+from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
@@ -65,14 +66,17 @@ def call(
         snapshot = load_snapshot(engine, tx, read_usages(engine, tx))
         digests = digests_of(snapshot.objects)
         before = check_state(engine, tx, digests)
+        check_quotas(snapshot)
         operation = build(snapshot)
         if isinstance(operation, Nothing):
             return _unchanged(method, operation.object)
+        check_absences(engine, tx, [operation], snapshot)
         now = UnixMs(engine.clock.now_ms())
         changes = decide(Working(snapshot), operation, Actor(tenant=tenant, caller=cli_caller(tenant)), now)
         touched = write_changes(tx, [changes], now)
-        kept = canonical_bytes({"method": method, "tenant": tenant, "operation": operation.to_json(), **request})
-        tx.put_document(sha256_hex(kept), kept)
+        # What is folded later comes last, so that no word of the request can stand in its place.
+        asked = {**request, "method": method, "tenant": tenant, "operation": operation.to_json()}
+        kept = keep_document(tx, canonical_bytes(asked))
         sealed = write_journal(
             engine,
             tx,
@@ -82,7 +86,7 @@ def call(
             touched=touched,
             method=method,
             object=operation.label,
-            request=bytes.fromhex(sha256_hex(kept)),
+            request=bytes.fromhex(kept),
         )
         found = touched.get((operation.kind, operation.id))
     return CallReceipt(

@@ -9,7 +9,7 @@ from typing import Literal
 from fleetctl.canonical import canonical_bytes, sha256_hex
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
-from fleetctl.engine.journal import write_journal
+from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.planning import Source, provenance
 from fleetctl.engine.rebuild import replay
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
@@ -76,7 +76,7 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
         check_open(tx)
         snapshot = load_snapshot(engine, tx, read_usages(engine, tx))
         state = check_state(engine, tx, digests_of(snapshot.objects))
-        tx.put_document(sha256_hex(kept), kept)
+        keep_document(tx, kept)
         sealed = write_journal(
             engine,
             tx,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fleetctl.canonical import Digest, sha256_hex
 from fleetctl.engine.context import Engine, journal_stream, usage_stream
-from fleetctl.engine.streams import head_of, last_at_ms
+from fleetctl.engine.streams import LEDGER_TAMPERED, head_of, last_at_ms
+from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import Sealed, seal
 from fleetctl.ledger.entries import JournalEvent
 from fleetctl.model.live import ObjectKey
-from fleetctl.ports import Writer
+from fleetctl.ports import HeadMoved, Writer
 
 
 def write_journal(
@@ -50,13 +52,28 @@ def write_journal(
 
 
 def append_sealed(tx: Writer, stream: str, sealed: Sealed) -> None:
-    """Append by compare-and-set on the head that the entry was sealed on."""
+    """Append by compare-and-set on the head that the entry was sealed on. Raises Tampered for a closed stream."""
     found = tx.stream(stream)
     assert found is not None, "a stream is opened before anything is sealed for it"
-    tx.append(
-        stream,
-        expected_length=sealed.seq,
-        expected_head=found.head,
-        sealed=sealed.data,
-        address=sealed.address,
-    )
+    try:
+        tx.append(
+            stream,
+            expected_length=sealed.seq,
+            expected_head=found.head,
+            sealed=sealed.data,
+            address=sealed.address,
+        )
+    except HeadMoved as moved:  # nobody else writes meanwhile, so it is not that another was faster
+        raise Tampered(
+            LEDGER_TAMPERED.at(
+                f"the stream {stream} in force is closed at {moved.current.length}; compare with a backup"
+            )
+        ) from None
+
+
+def keep_document(tx: Writer, content: bytes) -> Digest:
+    """Keep a document under its digest. Raises Tampered when something else lies there already."""
+    digest = sha256_hex(content)
+    if tx.document(digest) is None:
+        tx.put_document(digest, content)
+    return digest

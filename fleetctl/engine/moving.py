@@ -6,7 +6,7 @@ from fleetctl.canonical import canonical_bytes, sha256_hex
 from fleetctl.engine.calls import WAIT_MS
 from fleetctl.engine.context import CLOSED, META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream
 from fleetctl.engine.initial import fill
-from fleetctl.engine.journal import write_journal
+from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import verify_stream
 from fleetctl.engine.witnessing import refuse_rollback
@@ -29,7 +29,7 @@ def close(engine: Engine, target: str) -> None:
             raise SafetyRefused(CLOSED.at(f"it was moved to {closed}; use that one"))
         state = check_state(engine, tx, digests_of(load_objects(tx)))
         kept = canonical_bytes({"method": "state.move", "target": target})
-        tx.put_document(sha256_hex(kept), kept)
+        keep_document(tx, kept)
         write_journal(
             engine,
             tx,
