@@ -37,7 +37,7 @@ def common_options(formats: Sequence[str]) -> list[click.Option]:
     """The options themselves, made anew for each command."""
     return [
         click.Option(
-            ["--format"],
+            ["--format", "common_format"],
             type=click.Choice(formats),
             default="text",
             show_default=True,
@@ -45,33 +45,53 @@ def common_options(formats: Sequence[str]) -> list[click.Option]:
             help="How the result is written to standard output.",
         ),
         click.Option(
-            ["--state"], metavar="URL", envvar="FLEETCTL_STATE", help="The engine's state, such as sqlite:PATH."
+            ["--state", "common_state"],
+            metavar="URL",
+            envvar="FLEETCTL_STATE",
+            help="The engine's state, such as sqlite:PATH.",
         ),
         click.Option(
-            ["--steward-key"], metavar="FILE", envvar="FLEETCTL_STEWARD_KEY", help="The private key that seals."
+            ["--steward-key", "common_steward_key"],
+            metavar="FILE",
+            envvar="FLEETCTL_STEWARD_KEY",
+            help="The private key that seals.",
         ),
-        click.Option(["--witness"], metavar="URL", envvar="FLEETCTL_WITNESS", help="Where heads are countersigned."),
         click.Option(
-            ["--as", "tenant"], metavar="TENANT", envvar="FLEETCTL_AS", help="Who acts; the root tenant if absent."
+            ["--witness", "common_witness"],
+            metavar="URL",
+            envvar="FLEETCTL_WITNESS",
+            help="Where heads are countersigned.",
         ),
         click.Option(
-            ["--now"],
+            ["--as", "common_tenant"],
+            metavar="TENANT",
+            envvar="FLEETCTL_AS",
+            help="Who acts; the root tenant if absent.",
+        ),
+        click.Option(
+            ["--now", "common_now"],
             type=TIME,
             envvar="FLEETCTL_NOW",
             help="The time of queries and plans; sealing commands take it only on an engine with a test clock.",
         ),
         click.Option(
-            ["--width"],
+            ["--width", "common_width"],
             type=click.IntRange(min=MIN_WIDTH),
             envvar="FLEETCTL_WIDTH",
             help="Columns of text; the terminal's, and 80 through a pipe, if absent.",
         ),
-        click.Option(["--debug"], is_flag=True, envvar="FLEETCTL_DEBUG", help="Add a traceback to unexpected errors."),
+        click.Option(
+            ["--debug", "common_debug"],
+            is_flag=True,
+            envvar="FLEETCTL_DEBUG",
+            help="Add a traceback to unexpected errors.",
+        ),
     ]
 
 
-COMMON = tuple(option.name or "" for option in common_options(("text", "json")))
-_OF_ROOT_ONLY = frozenset(COMMON) - {"format"}
+_PREFIX = "common_"
+"""Of the parameters' names, so that none meets one of a command's own."""
+COMMON = tuple((option.name or "").removeprefix(_PREFIX) for option in common_options(("text", "json")))
 
 
 class Command(click.Command):
@@ -85,8 +105,9 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*args, **kwargs)
         for option in common_options(formats):
-            if option.name not in own:
-                option.hidden = option.name in _OF_ROOT_ONLY
+            name = (option.name or "").removeprefix(_PREFIX)
+            if name not in own:
+                option.hidden = name != "format"
                 self.params.append(option)
         self.own = frozenset(own)
         self.formats = tuple(formats)
@@ -101,8 +122,7 @@ class Command(click.Command):
         if ctx.obj.format not in self.formats:
             ctx.fail(f"`--format {ctx.obj.format}` is not known here; choose from {', '.join(self.formats)}.")
         for name in COMMON:
-            if name not in self.own:
-                ctx.params.pop(name, None)
+            ctx.params.pop(_PREFIX + name, None)
         return super().invoke(ctx)
 
 
@@ -112,12 +132,12 @@ def settings_of(ctx: click.Context, own: frozenset[str] = frozenset()) -> Settin
     values: dict[str, Any] = {}
     for name in COMMON:
         here = root if name in own or _given(root, name) and not _given(ctx, name) else ctx
-        values[name] = here.params.get(name)
+        values[name] = here.params.get(_PREFIX + name)
     return Settings(**values)
 
 
 def _given(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    return ctx.get_parameter_source(_PREFIX + name) is ParameterSource.COMMANDLINE
 
 
 def command(

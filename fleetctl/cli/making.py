@@ -103,6 +103,13 @@ def make_engine(
     return Made(engine=id, entry=entry, folder=folder, witness=witness, files=files)
 
 
+def check_engine_id(wanted: str | None) -> str | None:
+    """The id itself, or None when a new one is to be made. Raises BadInput for what is none."""
+    if wanted is not None and not is_engine_id(wanted):
+        raise BadInput(BAD_ENGINE_ID.at(f"`{wanted[:80]}` is no engine id; write one such as eng_demo"))
+    return wanted
+
+
 def make_witness(folders: Folders, id: str, stewards: dict[str, PublicKey]) -> PublicKey:
     """A witness's key and its empty memory; returns the public key.
 
@@ -128,8 +135,7 @@ def make_key(private: Path, public: Path, kid: str) -> PublicKey:
 
 
 def _engine_id(folder: Path, wanted: str | None, clock: Clock) -> str:
-    if wanted is not None and not is_engine_id(wanted):
-        raise BadInput(BAD_ENGINE_ID.at(f"`{wanted[:80]}` is no engine id; write one such as eng_demo"))
+    check_engine_id(wanted)
     pin = folder / PIN_NAME
     if pin.exists():
         pinned = read_pin(pin).engine

@@ -79,6 +79,22 @@ def add_engine(path: Path, entry: EngineEntry) -> None:
     write_whole(path, f"{before}{gap}{_table(entry)}".encode())
 
 
+def set_state(path: Path, engine: str, state: str) -> bool:
+    """Point an engine's table to another state; the rest of the file stays. False when it has no table."""
+    if engine not in read_config(path):
+        return False
+    lines = read_bytes(path, MAX_CONFIG).decode("utf-8").splitlines(keepends=True)
+    inside = False
+    for index, line in enumerate(lines):
+        if line.lstrip().startswith("["):
+            inside = tomllib.loads(line + "\n").keys() == {engine} if line.strip().endswith("]") else False
+        elif inside and line.partition("=")[0].strip() == "state":
+            lines[index] = f"state = {_quoted(state)}\n"
+            write_whole(path, "".join(lines).encode())
+            return True
+    _refuse(path, f"the line `state` of `{engine}` is not on a line of its own; write state = {_quoted(state)} by hand")
+
+
 def _table(entry: EngineEntry) -> str:
     lines = [f"[{_quoted(entry.id)}]", f"state = {_quoted(entry.state)}", f"steward = {_quoted(entry.steward)}"]
     for name, path in (("steward_key", entry.steward_key), ("steward_public_key", entry.steward_public_key)):

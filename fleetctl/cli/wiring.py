@@ -65,7 +65,7 @@ _SQLITE = "sqlite:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Located:
+class Located:
     """Where an engine is. `id` is what is asked for; None when only `--state` names it."""
 
     state: str
@@ -76,12 +76,17 @@ class _Located:
 
 @contextmanager
 def open_engine(
-    settings: Settings, *, near: Path | None = None, plan_engine: str | None = None, seals: bool = False
+    settings: Settings,
+    *,
+    near: Path | None = None,
+    plan_engine: str | None = None,
+    seals: bool = False,
+    witnessed: bool = False,
 ) -> Iterator[Engine]:
     """The engine that everything names, open; closed at the end of the context.
 
     `near` is the fleet's folder (else the current one), `plan_engine` the engine in a plan. `seals` opens it for
-    writing, with the private key and the witnesses. Raises SafetyRefused, Unreachable, BadInput, Usage.
+    writing, with the private key and the witnesses; `witnessed` has the witnesses alone. Raises SafetyRefused, Unreachable, BadInput, Usage.
     """
     from fleetctl.cli.witnesses import open_witnesses
     from fleetctl.engine.context import META_ENGINE, META_STEWARD, META_TEST_CLOCK, Engine
@@ -109,10 +114,16 @@ def open_engine(
             actor=local_actor(),
             entropy=os.urandom,
             signer=signer,
-            witnesses=open_witnesses(settings, entry, folders, store, clock) if seals else (),
+            witnesses=open_witnesses(settings, entry, folders, store, clock) if seals or witnessed else (),
         )
     finally:
         store.close()
+
+
+def locate(settings: Settings) -> Located:
+    """Where the engine is that the settings and the current folder name, without opening it."""
+    folders = user_folders()
+    return _locate(settings, Path.cwd(), None, read_config(folders.config_file), folders)
 
 
 def sqlite_path(url: str) -> Path:
@@ -142,10 +153,10 @@ def acting_tenant(settings: Settings) -> str:
 
 def _locate(
     settings: Settings, near: Path, plan_engine: str | None, config: dict[str, EngineEntry], folders: Folders
-) -> _Located:
+) -> Located:
     pin = nearest_pin(near if near.is_dir() else near.parent)
     if settings.state is not None:
-        return _Located(state=settings.state, id=pin.engine if pin else None, entry=None, pin=pin)
+        return Located(state=settings.state, id=pin.engine if pin else None, entry=None, pin=pin)
     if pin is not None and plan_engine is not None and pin.engine != plan_engine:
         _refuse(ENGINE_MISMATCH, f"{pin.path} names {pin.engine}, the plan {plan_engine}; go to the plan's own folder")
     id = pin.engine if pin is not None else plan_engine
@@ -162,10 +173,10 @@ def _locate(
             f"{folders.config_file} has no table for {id}; name its state with --state sqlite:PATH, or get its table "
             "from whoever made it. A new engine would not be this one",
         )
-    return _Located(state=entry.state, id=id, entry=entry, pin=pin)
+    return Located(state=entry.state, id=id, entry=entry, pin=pin)
 
 
-def _checked_id(located: _Located, found: str | None) -> str:
+def _checked_id(located: Located, found: str | None) -> str:
     if found is None:
         _refuse(ENGINE_UNKNOWN, f"{located.state} was never finished by `init`; make a new engine")
     if located.id is not None and located.id != found:

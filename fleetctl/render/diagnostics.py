@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fleetctl.diagnostics import Code, Diagnostic
-from fleetctl.render.document import Document, Facts, Items, Paragraph, Tone, Verdict
+from fleetctl.render.document import Document, Facts, Lines, Paragraph, Tone, Verdict
 from fleetctl.render.inert import inert
 from fleetctl.render.words import counted
 
 
-def diagnostics_document(diagnostics: Sequence[Diagnostic], path: str = "") -> Document:
-    """One line each: place, severity, code, detail. `path` is the folder that their files are relative to."""
-    return [Items([(_line(item, path), _tone(item)) for item in diagnostics])] if diagnostics else []
+def diagnostics_document(diagnostics: Sequence[Diagnostic]) -> Document:
+    """One line each, unwrapped, so that tools can find the places: `file:line:column: severity: code: detail`."""
+    return [Lines([(_line(item), _tone(item)) for item in diagnostics])] if diagnostics else []
 
 
-def error_text(diagnostics: Iterable[Diagnostic], path: str = "") -> str:
-    """The lines that an error writes on standard error, each diagnostic on one, so that tools can find the places."""
-    return "".join(f"{inert(_line(item, path))}\n" for item in diagnostics)
+def error_text(diagnostics: Iterable[Diagnostic]) -> str:
+    """The lines that an error writes on standard error."""
+    return "".join(f"{inert(_line(item))}\n" for item in diagnostics)
 
 
 def error_json(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
@@ -43,18 +43,26 @@ def validation_verdict(diagnostics: Sequence[Diagnostic], *, failed: bool, objec
 
 
 def github_annotations(diagnostics: Iterable[Diagnostic], path: str = "") -> str:
-    """Workflow commands, `::error file=…,line=…,col=…,title=…::detail`, one a line."""
+    """Workflow commands, `::error file=…,line=…,col=…,title=…::detail`, one a line.
+
+    `path` is the folder that the diagnostics' files are relative to, as the workflow's own folder sees it.
+    """
     return "".join(f"{_annotation(item, path)}\n" for item in diagnostics)
 
 
 def explanation(code: Code) -> Document:
     """What a code means, for `explain`."""
-    facts = [("reported when", code.trigger), ("severity", code.severity)]
+    facts = [("severity", code.severity)]
     if code.severity == "error":
         facts.append(("exit", str(code.exit_code)))
     if code.engine_code is not None:
         facts.append(("engine code", code.engine_code))
-    return [Verdict(code.name), Paragraph(f"{code.summary}."), Facts(facts)]
+    return [
+        Verdict(code.name),
+        Paragraph(f"{code.summary}."),
+        Paragraph(f"Reported when: {code.trigger}"),
+        Facts(facts),
+    ]
 
 
 def explanation_json(code: Code) -> dict[str, Any]:
@@ -72,15 +80,10 @@ def explanation_json(code: Code) -> dict[str, Any]:
     return out
 
 
-def _line(item: Diagnostic, path: str) -> str:
-    place = f"{_placed(item, path)}: " if item.span is not None else ""
+def _line(item: Diagnostic) -> str:
+    place = f"{item.span}: " if item.span is not None else ""
     subject = f" [{item.subject}]" if item.subject and item.span is None and item.subject not in item.detail else ""
     return f"{place}{item.severity}: {item.code.name}: {item.detail}{subject}"
-
-
-def _placed(item: Diagnostic, path: str) -> str:
-    assert item.span is not None, "only asked for with a span"
-    return f"{_file(item.span.file, path)}:{item.span.line}:{item.span.column}"
 
 
 def _file(file: str, path: str) -> str:

@@ -40,6 +40,13 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines that are never wrapped, each with an optional tone."""
+
+    lines: Sequence[tuple[str, Tone | None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A table's column. Figures stand at the right; a `wraps` column gives way when the page is narrow."""
 
@@ -83,5 +90,5 @@ class Verbatim:
     lines: Sequence[str]
 
 
-Block = Verdict | Heading | Paragraph | Items | Table | Facts | Change | Verbatim
+Block = Verdict | Heading | Paragraph | Items | Lines | Table | Facts | Change | Verbatim
 Document = Sequence[Block]

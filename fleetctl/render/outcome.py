@@ -83,16 +83,19 @@ def apply_document(receipt: ApplyView) -> Document:
     ]
 
 
-def check_json(file: PlanFile) -> dict[str, Any]:
-    """The answer of `check` for a plan that apply would take now."""
-    return {"result": "applicable", "plan": file.digest, "operations": len(file.body.operations)}
+def check_json(file: PlanFile, applied_as: int | None) -> dict[str, Any]:
+    """The answer of `check` for a plan that apply would take now, or took before."""
+    out = {"plan": file.digest, "operations": len(file.body.operations)}
+    if applied_as is not None:
+        return {"result": "already-applied", **out, "entry": applied_as}
+    return {"result": "applicable", **out}
 
 
-def check_document(file: PlanFile) -> Document:
-    return [
-        Verdict(f"Applicable now: {counts(file.body.operations)}", "good"),
-        Facts([("plan", file.digest), ("engine", str(file.body.engine)), ("fleet", str(file.body.fleet))]),
-    ]
+def check_document(file: PlanFile, applied_as: int | None) -> Document:
+    facts = [("plan", file.digest), ("engine", str(file.body.engine)), ("fleet", str(file.body.fleet))]
+    if applied_as is not None:
+        return [Verdict(f"Already applied as journal entry {applied_as}: apply would do nothing", "good"), Facts(facts)]
+    return [Verdict(f"Applicable now: {counts(file.body.operations)}", "good"), Facts(facts)]
 
 
 def call_json(receipt: CallView) -> dict[str, Any]:

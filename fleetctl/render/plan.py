@@ -126,12 +126,15 @@ def _dangers(dangers: Sequence[Danger], open_dangers: Mapping[str, str]) -> Iter
 
 
 def _impact(context: Loose) -> Iterator[Block]:
-    rows, tones = [], list[Tone | None]()
+    rows, tones, points = [], list[Tone | None](), list[tuple[str, Tone | None]]()
     for row in context.objects("impact"):
         before, after, used = (_amount(row, name) for name in ("before", "after", "inUse"))
-        effect = row.text("effect")
-        rows.append((row.text("tenant"), row.text("object"), row.text("resource"), f"{before} → {after}", used, effect))
-        tones.append("warn" if effect.startswith("loses") else None)
+        effect, _, more = row.text("effect").partition("; ")
+        tenant, subject, resource = row.text("tenant"), row.text("object"), row.text("resource")
+        rows.append((tenant, subject, resource, f"{before} → {after}", used, effect))
+        tones.append("warn" if more else None)
+        if more:
+            points.append((f"{tenant}, {resource} of {subject}: {more}", "warn"))
     if rows:
         yield Heading("Impact")
         columns = (
@@ -140,9 +143,11 @@ def _impact(context: Loose) -> Iterator[Block]:
             Column("resource"),
             Column("before → after", right=True),
             Column("in use", right=True),
-            Column("what follows", wraps=True),
+            Column("effect", wraps=True),
         )
         yield Table(columns, rows, tones)
+    if points:
+        yield Items(points)
     oversold = [
         f"{row.text('pool')}: {row.integer('offeredBefore')} → {row.integer('offeredAfter')} GPUs offered, "
         f"{row.integer('inventoryGpus')} in inventory"

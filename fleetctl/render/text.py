@@ -11,6 +11,7 @@ from fleetctl.render.document import (
     Facts,
     Heading,
     Items,
+    Lines,
     Paragraph,
     Table,
     Tone,
@@ -70,14 +71,16 @@ class _Page:
             case Items(items):
                 for text, tone in items:
                     yield from self._hanging("- ", text, tone)
+            case Lines(found):
+                yield from (self._toned(inert(text), tone) for text, tone in found)
             case Facts(facts):
                 yield from self._facts(facts)
             case Table():
                 yield from self._table(block)
             case Change():
                 yield from self._change(block)
-            case Verbatim(found):
-                yield from (f"{_GAP}{inert(line)}" for line in found)
+            case Verbatim(lines):
+                yield from (f"{_GAP}{inert(line)}" for line in lines)
 
     def _hanging(self, lead: str, text: str, tone: Tone | None, indent: int = 0) -> Iterator[str]:
         start = " " * indent

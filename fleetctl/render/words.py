@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from fleetctl.canonical import is_digest
 from fleetctl.model.codec import field_names, unwide
 from fleetctl.model.ids import Kind
 from fleetctl.model.operation import Verb
@@ -104,7 +105,8 @@ def plain(value: Any, names: Names) -> str:
     if isinstance(value, str):
         if value in names:
             return names[value]
-        return value if _PLAIN.fullmatch(value) and value not in _KEYWORDS else json.dumps(value, ensure_ascii=False)
+        bare = _PLAIN.fullmatch(value) and value not in _KEYWORDS or is_digest(value)
+        return value if bare else json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

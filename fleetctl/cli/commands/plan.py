@@ -92,4 +92,6 @@ def check(settings: Settings, plan_path: Path, accept: tuple[str, ...]) -> None:
     engine_id = read_plan(data).body.engine
     with open_engine(settings, plan_engine=engine_id) as engine:
         file = check_plan(engine, data, accept)
-    emit(settings, lambda: check_document(file), lambda: check_json(file))
+        with engine.store.read() as reader:
+            applied_as = reader.applied_entry(file.digest)
+    emit(settings, lambda: check_document(file, applied_as), lambda: check_json(file, applied_as))

@@ -1,0 +1,144 @@
+"""Claims on entitlements, and the tree that they are decided on (pool/1)."""
+
+from __future__ import annotations
+
+import click
+
+from fleetctl.cli.command import Settings, command
+from fleetctl.cli.figures import reading_of
+from fleetctl.cli.output import emit
+from fleetctl.cli.queries import look, open_claims
+from fleetctl.cli.types import ENERGY, GRADE
+from fleetctl.cli.wiring import open_engine
+from fleetctl.render import claims as views
+from fleetctl.render.objects import names_of
+
+_COUNT = click.IntRange(min=1)
+_CLAIM = click.option("--claim", metavar="ID", required=True, help="Its id in the ledger, used once.")
+
+
+@click.group("claims", no_args_is_help=True)
+def claims() -> None:
+    """Claims: what work takes from an entitlement, in energy and devices."""
+
+
+@click.group("entitlements", no_args_is_help=True)
+def entitlements() -> None:
+    """Entitlements: the tree of guarantees and limits."""
+
+
+@command("admit")
+@click.option("--entitlement", metavar="ENT", required=True, help="Its id or key.")
+@_CLAIM
+@click.option("--devices", metavar="N", type=_COUNT, required=True, help="Of each member.")
+@click.option("--gang", metavar="N", type=_COUNT, default=1, show_default=True, help="Members that start together.")
+@click.option(
+    "--energy", metavar="ENERGY", type=ENERGY, required=True, help="The estimate for the whole gang, such as 5MJ."
+)
+@click.option("--grade", type=GRADE, required=True, help="Where the estimate comes from.")
+@click.option("--class", "workload_class", metavar="CLASS", help="The word for comparable work.")
+def admit(
+    settings: Settings,
+    entitlement: str,
+    claim: str,
+    devices: int,
+    gang: int,
+    energy: int,
+    grade: str,
+    workload_class: str | None,
+) -> None:
+    """Decide a claim by pool/1 section 4, and record it when it is admitted. Queue and Deny are answers: exit 0.
+
+    \b
+    Example:
+      fleetctl claims admit --entitlement ent-vision --claim c1 --devices 8 --energy 5MJ --grade ModelBased
+    """
+    from fleetctl.engine.claims import admit as admit_claim
+    from fleetctl.pool1.grade import Grade
+
+    with open_engine(settings, seals=True) as engine:
+        found = admit_claim(
+            engine,
+            claim=claim,
+            entitlement=entitlement,
+            gang_size=gang,
+            devices_per_member=devices,
+            estimate_uj=energy,
+            grade=Grade(grade),
+            workload_class=workload_class,
+        )
+        with engine.store.read() as reader:
+            names = names_of(reader.objects())
+    emit(settings, lambda: views.admission_document(found, names), lambda: views.admission_json(found, names))
+
+
+@command("release")
+@_CLAIM
+@click.option("--energy", metavar="ENERGY", type=ENERGY, help="What it spent; what was reserved if absent.")
+@click.option("--grade", type=GRADE, help="Where the figure comes from.")
+def release(settings: Settings, claim: str, energy: int | None, grade: str | None) -> None:
+    """End a claim: lift its reservation and charge what it spent.
+
+    \b
+    Example:
+      fleetctl claims release --claim c1 --energy 4.2MJ --grade HwShunt
+    """
+    from fleetctl.engine.claims import release as release_claim
+
+    reading = reading_of(energy, grade)
+    with open_engine(settings, seals=True) as engine:
+        found = release_claim(engine, claim=claim, reading=reading)
+        with engine.store.read() as reader:
+            names = names_of(reader.objects())
+    emit(settings, lambda: views.release_document(found, names), lambda: views.release_json(found, names))
+
+
+@command("list")
+def list_(settings: Settings) -> None:
+    """List open claims, in the order of their admission.
+
+    \b
+    Example:
+      fleetctl claims list
+    """
+    with open_engine(settings) as engine:
+        found = open_claims(engine)
+        with engine.store.read() as reader:
+            names = names_of(reader.objects())
+    emit(settings, lambda: views.claims_document(found, names), lambda: views.claims_json(found, names))
+
+
+@command("tree")
+def tree(settings: Settings) -> None:
+    """Show the entitlement tree with guarantees, limits and what is in use.
+
+    \b
+    Example:
+      fleetctl entitlements tree
+    """
+    with open_engine(settings) as engine:
+        seen = look(engine, None)
+    emit(settings, lambda: views.tree_document(seen.snapshot), lambda: views.tree_json(seen.snapshot))
+
+
+@command("usage")
+@click.argument("entitlement", required=False)
+def usage(settings: Settings, entitlement: str | None) -> None:
+    """Show what entitlements have spent, reserved and hold: one by id or key, or all.
+
+    \b
+    Example:
+      fleetctl entitlements usage ent-vision
+    """
+    from fleetctl.engine.builders import find
+
+    with open_engine(settings) as engine:
+        seen = look(engine, None)
+    only = None if entitlement is None else find(seen.snapshot, "entitlement", entitlement).id
+    emit(settings, lambda: views.usage_document(seen.snapshot, only), lambda: views.usage_json(seen.snapshot, only))
+
+
+for _command in (admit, release, list_):
+    claims.add_command(_command)
+for _command in (tree, usage):
+    entitlements.add_command(_command)

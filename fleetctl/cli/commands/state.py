@@ -1,0 +1,172 @@
+"""The state of an engine: backup, restore, move, copy, rebuild; and its settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fleetctl.cli.calling import run_call
+from fleetctl.cli.command import Settings, command
+from fleetctl.cli.output import emit
+from fleetctl.cli.settingvalues import SETTINGS, setting_edit, settings_rows
+from fleetctl.cli.types import DURATION
+from fleetctl.cli.wiring import open_engine
+from fleetctl.render.document import Facts, Verdict
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.group("state", no_args_is_help=True)
+def state() -> None:
+    """An engine's state as a whole. Keys are not in it: keep them apart."""
+
+
+@click.group("settings", no_args_is_help=True)
+def settings_group() -> None:
+    """An engine's settings: thresholds, required approvals and witnesses, and their keys."""
+
+
+@command("backup")
+@_FILE
+def backup(settings: Settings, file: Path) -> None:
+    """Copy the state into a new FILE while everything runs.
+
+    \b
+    Example:
+      fleetctl state backup /backup/engine-2026-12-01.db
+    """
+    with open_engine(settings) as engine:
+        engine.store.backup(str(file))
+        id = engine.id
+    emit(
+        settings,
+        lambda: [Verdict(f"Backed up {id} to {file}", "good")],
+        lambda: {"result": "done", "engine": id, "file": str(file)},
+    )
+
+
+@command("restore")
+@_FILE
+@click.option("--wait", metavar="DURATION", type=DURATION, default="60s", show_default=True, help="For a writer.")
+def restore(settings: Settings, file: Path, wait: int) -> None:
+    """Make the state what the backup FILE is. Asks the witness first, and refuses what it knows to be old.
+
+    \b
+    Example:
+      fleetctl state restore /backup/engine-2026-12-01.db
+    """
+    from fleetctl.cli.places import restore_state
+
+    id, length = restore_state(settings, file, wait)
+    emit(
+        settings,
+        lambda: [Verdict(f"Restored {id}: its journal has {length} entries", "good")],
+        lambda: {"result": "done", "engine": id, "journal_length": length},
+    )
+
+
+@command("move")
+@click.argument("url")
+def move(settings: Settings, url: str) -> None:
+    """Move the state to another URL. The old one is sealed closed, so that nobody goes on with it by accident.
+
+    \b
+    Example:
+      fleetctl state move sqlite:/srv/fleet/state.db
+    """
+    from fleetctl.cli.places import move_state
+
+    id = move_state(settings, url)
+    emit(
+        settings,
+        lambda: [Verdict(f"Moved {id} to {url}; the old state is closed", "good")],
+        lambda: {"result": "done", "engine": id, "state": url},
+    )
+
+
+@command("copy")
+@click.argument("url")
+@click.option("--engine", metavar="ID", help="The new engine's id; a new one if absent.")
+@click.option("--steward", metavar="ID", help="The name that seals there; made from the id if absent.")
+def copy(settings: Settings, url: str, engine: str | None, steward: str | None) -> None:
+    """Make a second engine at URL with this one's configuration: new id, new key, new ledgers, no usage, no history.
+
+    \b
+    Example:
+      fleetctl state copy sqlite:/srv/staging/state.db
+    """
+    from fleetctl.cli.places import copy_state
+
+    made, objects = copy_state(settings, url, engine, steward)
+    emit(
+        settings,
+        lambda: [
+            Verdict(f"Engine {made.id} is ready, with {objects} objects", "good"),
+            Facts([("state", made.state), ("steward", f"{made.steward}, key {made.steward_key}")]),
+        ],
+        lambda: {"result": "done", "engine": made.id, "state": made.state, "steward": made.steward, "objects": objects},
+    )
+
+
+@command("rebuild")
+def rebuild(settings: Settings) -> None:
+    """Write the tables again from the ledgers and the journal's documents, which are the truth.
+
+    \b
+    Example:
+      fleetctl state rebuild
+    """
+    from fleetctl.engine.rebuild import rebuild as rebuild_tables
+
+    with open_engine(settings, seals=True) as engine:
+        entries = rebuild_tables(engine)
+        id = engine.id
+    emit(
+        settings,
+        lambda: [Verdict(f"Rebuilt {id} from {entries} journal entries", "good")],
+        lambda: {"result": "done", "engine": id, "entries": entries},
+    )
+
+
+@command("list")
+def list_settings(settings: Settings) -> None:
+    """Show the engine's settings.
+
+    \b
+    Example:
+      fleetctl settings list
+    """
+    from fleetctl.engine.witnessing import read_settings
+    from fleetctl.model.codec import encode
+
+    with open_engine(settings) as engine, engine.store.read() as reader:
+        body = read_settings(reader)
+    emit(
+        settings,
+        lambda: [Facts(settings_rows(body))],
+        lambda: {"result": "ok", "settings": encode("settings", body)},
+    )
+
+
+@command("set")
+@click.argument("name", type=click.Choice(tuple(SETTINGS)))
+@click.argument("value")
+def set_setting(settings: Settings, name: str, value: str) -> int:
+    """Change one setting; the change is journalled. Keys are given as ID=PUB,ID=PUB and lists as A,B; `-` empties them.
+
+    \b
+    Example:
+      fleetctl settings set requiredWitnesses 1
+      fleetctl settings set witnesses audit-1=audit-1.pub.pem
+    """
+    from fleetctl.engine.builders import settings_change
+
+    edit = setting_edit(name, value)
+    return run_call(settings, "settings.set", lambda _: settings_change(edit), name=name, value=value)
+
+
+for _command in (backup, restore, move, copy, rebuild):
+    state.add_command(_command)
+for _command in (list_settings, set_setting):
+    settings_group.add_command(_command)

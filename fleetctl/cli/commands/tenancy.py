@@ -1,0 +1,200 @@
+"""Tenants, sites, quotas, events, authorization rows."""
+
+from __future__ import annotations
+
+import click
+
+from fleetctl.cli import builds
+from fleetctl.cli.arguments import quota_of
+from fleetctl.cli.calling import run_call
+from fleetctl.cli.command import Settings, command
+from fleetctl.cli.output import emit
+from fleetctl.cli.queries import events_after, look
+from fleetctl.cli.wiring import open_engine
+from fleetctl.model.ids import Kind
+from fleetctl.render import capacity as views
+from fleetctl.render.objects import list_document, list_json, names_of
+
+
+@click.group("tenants", no_args_is_help=True)
+def tenants() -> None:
+    """Tenants: a tree under the root tenant."""
+
+
+@click.group("sites", no_args_is_help=True)
+def sites() -> None:
+    """Sites: the places that pools live in."""
+
+
+@click.group("quotas", no_args_is_help=True)
+def quotas() -> None:
+    """Quotas: the most that a tenant may use of a resource in a pool. A missing row grants 0."""
+
+
+@click.group("events", no_args_is_help=True)
+def events() -> None:
+    """Events: what happened to pools, offers, quotas and reservations."""
+
+
+@click.group("authz", no_args_is_help=True)
+def authz() -> None:
+    """Authorization rows: what tenant policies can decide on."""
+
+
+def _list(settings: Settings, kind: Kind) -> None:
+    with open_engine(settings) as engine:
+        seen = look(engine, settings.tenant)
+    items, names = seen.of_kind(kind), names_of(seen.snapshot.objects.values())
+    emit(settings, lambda: list_document(kind, items, names), lambda: list_json(items))
+
+
+@command("list")
+def list_tenants(settings: Settings) -> None:
+    """List tenants.
+
+    \b
+    Example:
+      fleetctl tenants list
+    """
+    _list(settings, "tenant")
+
+
+@command("get")
+@click.argument("tenant")
+def get_tenant(settings: Settings, tenant: str) -> None:
+    """Show a tenant.
+
+    \b
+    Example:
+      fleetctl tenants get acme
+    """
+    from fleetctl.engine.builders import find
+    from fleetctl.render.objects import object_document, object_json
+
+    with open_engine(settings) as engine:
+        item = find(look(engine, None).snapshot, "tenant", tenant)
+    emit(settings, lambda: object_document(item, {}), lambda: {"result": "ok", **object_json(item)})
+
+
+@command("create")
+@click.argument("tenant")
+@click.option("--parent", metavar="TENANT", default="root", show_default=True, help="The tenant above it.")
+@click.option("--description", metavar="TEXT")
+def create_tenant(settings: Settings, tenant: str, parent: str, description: str | None) -> int:
+    """Create a tenant.
+
+    \b
+    Example:
+      fleetctl tenants create acme
+    """
+    return run_call(
+        settings,
+        "tenants.create",
+        lambda engine: builds.new_tenant(engine, settings, tenant, parent, description),
+        name=tenant,
+    )
+
+
+@command("list")
+def list_sites(settings: Settings) -> None:
+    """List sites.
+
+    \b
+    Example:
+      fleetctl sites list
+    """
+    _list(settings, "site")
+
+
+@command("create")
+@click.argument("site")
+@click.option("--kind", type=click.Choice(builds.SITE_KINDS), required=True, help="Whose machines it has.")
+@click.option("--region", metavar="REGION", required=True)
+@click.option("--tenant", "owner", metavar="TENANT", help="Its owner; the acting tenant if absent.")
+def create_site(settings: Settings, site: str, kind: str, region: str, owner: str | None) -> int:
+    """Create a site.
+
+    \b
+    Example:
+      fleetctl sites create fra1 --kind shared --region eu-central
+    """
+    return run_call(
+        settings,
+        "sites.create",
+        lambda engine: builds.new_site(engine, settings, site, kind, region, owner),  # type: ignore[arg-type]  # click has checked the kind
+        name=site,
+    )
+
+
+@command("list")
+@click.argument("pool")
+def list_quotas(settings: Settings, pool: str) -> None:
+    """List a pool's quota rows with what is used and left.
+
+    \b
+    Example:
+      fleetctl quotas list pool-fra1-h100
+    """
+    with open_engine(settings) as engine:
+        seen = look(engine, settings.tenant)
+    rows = seen.quotas(seen.pool(pool).id)
+    emit(settings, lambda: [views.quotas_table(rows)], lambda: {"result": "ok", "items": views.quotas_json(rows)})
+
+
+@command("set")
+@click.argument("pool")
+@click.argument("tenant")
+@click.argument("quota", metavar="RESOURCE=COUNT...", nargs=-1, required=True)
+def set_quotas(settings: Settings, pool: str, tenant: str, quota: tuple[str, ...]) -> int:
+    """Set quota rows of a TENANT in a POOL; resources that are not named stay.
+
+    \b
+    Example:
+      fleetctl quotas set pool-fra1-h100 acme gpu=16
+    """
+    rows = quota_of(quota)
+    build = builds.quota_change(pool, tenant, rows)
+    return run_call(settings, "quotas.set", lambda _: build, pool=pool, tenant=tenant)
+
+
+@command("list")
+@click.option("--since", metavar="N", type=click.IntRange(min=0), default=0, help="After this sequence number.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1, max=10_000), default=100, show_default=True)
+def list_events(settings: Settings, since: int, limit: int) -> None:
+    """List events in their order.
+
+    \b
+    Example:
+      fleetctl events list --since 120
+    """
+    with open_engine(settings) as engine:
+        found, last = events_after(engine, since, limit, settings.tenant)
+    emit(settings, lambda: views.events_document(found), lambda: views.events_json(found, last))
+
+
+@command("list")
+def list_authz(settings: Settings) -> None:
+    """List the authorization rows of pools, by tenant.
+
+    \b
+    Example:
+      fleetctl authz list --as acme
+    """
+    from fleetctl.engine.context import check_identity
+
+    with open_engine(settings) as engine, engine.store.read() as reader:
+        check_identity(engine, reader)
+        rows = [row for row in reader.authz() if settings.tenant in (None, row.tenant)]
+        names = names_of(reader.objects())
+    emit(settings, lambda: views.authz_document(rows, names), lambda: views.authz_json(rows, names))
+
+
+for _group, _commands in (
+    (tenants, (list_tenants, get_tenant, create_tenant)),
+    (sites, (list_sites, create_site)),
+    (quotas, (list_quotas, set_quotas)),
+    (events, (list_events,)),
+    (authz, (list_authz,)),
+):
+    for _command in _commands:
+        _group.add_command(_command)

@@ -1,0 +1,158 @@
+"""An engine's state in another place: restored, moved, copied."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetctl.cli.actor import local_actor
+from fleetctl.cli.command import Settings
+from fleetctl.cli.folders import user_folders
+from fleetctl.cli.making import ENGINE_CONFIGURED, PRIVATE_KEY, PUBLIC_KEY, check_engine_id, make_key
+from fleetctl.cli.userconfig import EngineEntry, add_engine, read_config, set_state
+from fleetctl.cli.wiring import ENGINE_MISMATCH, locate, now_clock, open_engine, sqlite_path
+from fleetctl.diagnostics import code
+from fleetctl.errors import BadInput, FleetctlError, SafetyRefused
+from fleetctl.model.ids import EngineId, ulid_id
+
+if TYPE_CHECKING:
+    from fleetctl.engine.context import Engine
+    from fleetctl.store.sqlite import SqliteStore
+
+ALREADY_THERE = code(
+    "state-already-there",
+    "The state is there already",
+    trigger="`state move` to the place where the state is",
+)
+
+
+def restore_state(settings: Settings, file: Path, wait_ms: int) -> tuple[str, int]:
+    """Put a backup in the place of the state, when it is this engine's and no witness knows more.
+
+    Returns the engine's id and the length of its journal. Raises SafetyRefused, Unreachable, Busy.
+    """
+    from fleetctl.engine.context import journal_stream
+    from fleetctl.engine.streams import read_usages, verify_stream
+    from fleetctl.engine.witnessing import refuse_rollback
+    from fleetctl.store.sqlite import check_file, restore_file
+
+    check_file(file)
+    target = locate(settings)
+    path = sqlite_path(target.state)
+    wanted = target.id or _engine_at(path)
+    with open_engine(replace(settings, state=f"sqlite:{file.resolve()}"), witnessed=True) as backup:
+        if wanted not in (None, backup.id) or _engine_at(path) not in (None, backup.id):
+            raise SafetyRefused(
+                ENGINE_MISMATCH.at(f"{file} is a backup of {backup.id}, the state at {path} is of {wanted}")
+            )
+        with backup.store.read() as reader:
+            read_usages(backup, reader)
+            length = verify_stream(backup, reader, journal_stream(reader)).length
+        refuse_rollback(backup)
+        id = backup.id
+    restore_file(file, path, wait_ms)
+    return id, length
+
+
+def move_state(settings: Settings, url: str) -> str:
+    """Close the state in favour of `url`, copy it there, open the copy, and tell the configuration. Returns the id.
+
+    A move that was cut short goes on where it was. Raises SafetyRefused, BadInput, Unreachable.
+    """
+    from fleetctl.engine.moving import close, reopen
+
+    target = sqlite_path(url).resolve()
+    with open_engine(settings, seals=True) as engine:
+        if sqlite_path(locate(settings).state).resolve() == target:
+            raise BadInput(ALREADY_THERE.at(f"{target} is where engine {engine.id} is; name another place"))
+        close(engine, f"sqlite:{target}")
+        if not _is_copy(engine, target):
+            engine.store.backup(str(target))
+        id = engine.id
+    with open_engine(replace(settings, state=f"sqlite:{target}"), seals=True) as moved:
+        reopen(moved)
+    set_state(user_folders().config_file, id, f"sqlite:{target}")
+    return id
+
+
+def _is_copy(engine: Engine, path: Path) -> bool:
+    """Whether a file is the copy that an earlier move of this closed state made. False when there is no file."""
+    from fleetctl.store.sqlite import SqliteStore
+
+    if not path.exists():
+        return False
+    store = SqliteStore.open(path, read_only=True)
+    try:
+        with store.read() as there, engine.store.read() as here:
+            return list(there.streams()) == list(here.streams()) and there.meta("engine") == engine.id
+    finally:
+        store.close()
+
+
+def _engine_at(path: Path) -> str | None:
+    """The id of the engine whose state is at a path; None when there is none that can be read."""
+    from fleetctl.engine.context import META_ENGINE
+    from fleetctl.store.sqlite import SqliteStore
+
+    try:
+        store = SqliteStore.open(path, read_only=True)
+    except FleetctlError:
+        return None
+    try:
+        with store.read() as reader:
+            return reader.meta(META_ENGINE)
+    finally:
+        store.close()
+
+
+def copy_state(settings: Settings, url: str, engine: str | None, steward: str | None) -> tuple[EngineEntry, int]:
+    """A new engine at `url` with this one's configuration. Returns its table and the number of objects.
+
+    Raises SafetyRefused when there is one, BadInput, Unreachable.
+    """
+    from fleetctl.engine.moving import copy_into
+    from fleetctl.store.sqlite import SqliteStore
+
+    folders, clock = user_folders(), now_clock(settings)
+    id = check_engine_id(engine) or ulid_id("engine", clock.now_ms(), os.urandom(10))
+    home = folders.engine(id)
+    if home.exists() or id in read_config(folders.config_file):
+        raise SafetyRefused(ENGINE_CONFIGURED.at(f"{id} is in use already; choose another --engine"))
+    path = sqlite_path(url).resolve()
+    with open_engine(settings) as source:
+        store = SqliteStore.create(path)
+        try:
+            folders.make(home)
+            name = steward or f"steward-{id[4:]}"
+            make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, name)
+            entry = EngineEntry(
+                id=id,
+                state=f"sqlite:{path}",
+                steward=name,
+                steward_key=home / PRIVATE_KEY,
+                steward_public_key=home / PUBLIC_KEY,
+            )
+            objects = copy_into(source, _fresh(entry, store, source))
+        finally:
+            store.close()
+    add_engine(folders.config_file, entry)
+    return entry, objects
+
+
+def _fresh(entry: EngineEntry, store: SqliteStore, source: Engine) -> Engine:
+    from fleetctl.ledger.keyfiles import load_private_key
+
+    assert entry.steward_key is not None, "a new engine has its key here"
+    signer = load_private_key(entry.steward_key, entry.steward)
+    return replace(
+        source,
+        id=EngineId(entry.id),
+        store=store,
+        steward=entry.steward,
+        steward_key=signer.public_key,
+        actor=local_actor(),
+        signer=signer,
+        witnesses=(),
+    )

@@ -1,0 +1,321 @@
+"""Claims, reservations with their claims, and the entitlement tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from fleetctl.model.bodies import EntitlementBody
+from fleetctl.model.codec import wide
+from fleetctl.model.live import LiveObject, Snapshot
+from fleetctl.model.operational import Reservation
+from fleetctl.pool1.admission import Verdict as Decision
+from fleetctl.pool1.claim import Figure
+from fleetctl.pool1.wire import verdict_json
+from fleetctl.render.capacity import reservation_facts, reservation_json
+from fleetctl.render.document import Block, Column, Document, Facts, Items, Paragraph, Table, Tone, Verdict
+from fleetctl.render.words import Names
+from fleetctl.units import format_energy, format_ms
+
+if TYPE_CHECKING:
+    from fleetctl.ledger.usage import OpenClaim
+
+_TONES: dict[str, Tone] = {"Admit": "good", "Queue": "warn", "Deny": "bad"}
+
+
+class AdmissionView(Protocol):
+    """What the engine answers to a claim."""
+
+    @property
+    def claim(self) -> str: ...
+    @property
+    def entitlement(self) -> str: ...
+    @property
+    def verdict(self) -> Decision: ...
+    @property
+    def entry(self) -> int | None: ...
+
+
+class ReleaseView(Protocol):
+    """What the engine answers to a release."""
+
+    @property
+    def claim(self) -> str: ...
+    @property
+    def entitlement(self) -> str: ...
+    @property
+    def charged(self) -> Figure: ...
+    @property
+    def reserved_uj(self) -> int: ...
+    @property
+    def entry(self) -> int: ...
+
+
+class BookedView(Protocol):
+    """What the engine answers to a new reservation."""
+
+    @property
+    def reservation(self) -> Reservation: ...
+    @property
+    def admission(self) -> AdmissionView | None: ...
+    @property
+    def existing(self) -> bool: ...
+
+
+class EndedView(Protocol):
+    """What the engine answers to the end of one."""
+
+    @property
+    def reservation(self) -> Reservation: ...
+    @property
+    def release(self) -> ReleaseView | None: ...
+
+
+def admission_json(found: AdmissionView, names: Names) -> dict[str, Any]:
+    """The verdict as the pure command gives it, with the claim and its entry (null for Queue and Deny)."""
+    return {
+        "result": "ok",
+        "claim": found.claim,
+        "entitlement": names.get(found.entitlement, found.entitlement),
+        "entry": found.entry,
+    } | verdict_json(found.verdict, ())
+
+
+def admission_document(found: AdmissionView, names: Names) -> Document:
+    decision = found.verdict
+    where = names.get(found.entitlement, found.entitlement)
+    outcome = decision.outcome.value
+    why = f": {', '.join(reason.value for reason in decision.reasons)}" if decision.reasons else ""
+    blocks: list[Block] = [Verdict(f"{outcome} {found.claim} on {where}{why}", _TONES[outcome])]
+    if decision.admitted:
+        blocks.append(
+            Facts(
+                [
+                    ("reserved", f"{format_energy(decision.reserved_uj)}, {decision.grade.value}"),
+                    ("borrowed", format_energy(decision.borrowed_uj)),
+                    ("devices", str(decision.devices)),
+                    ("entry", str(found.entry)),
+                ]
+            )
+        )
+    blocks.append(Items(list(_tests(decision))))
+    return blocks
+
+
+def release_json(found: ReleaseView, names: Names) -> dict[str, Any]:
+    return {
+        "result": "done",
+        "claim": found.claim,
+        "entitlement": names.get(found.entitlement, found.entitlement),
+        "spent_uj": found.charged.energy_uj,
+        "grade": found.charged.grade.value,
+        "reserved_uj": found.reserved_uj,
+        "entry": found.entry,
+    }
+
+
+def release_document(found: ReleaseView, names: Names) -> Document:
+    charged = f"{format_energy(found.charged.energy_uj)}, {found.charged.grade.value}"
+    return [
+        Verdict(f"Released {found.claim} on {names.get(found.entitlement, found.entitlement)}", "good"),
+        Facts([("charged", charged), ("reserved", format_energy(found.reserved_uj)), ("entry", str(found.entry))]),
+    ]
+
+
+def booked_json(found: BookedView, names: Names) -> dict[str, Any]:
+    """`existing`: the key was there before, and nothing was done."""
+    out: dict[str, Any] = {
+        "result": "done",
+        "existing": found.existing,
+        "reservation": reservation_json(found.reservation, names),
+    }
+    return out if found.admission is None else out | {"claim": admission_json(found.admission, names)}
+
+
+def booked_document(found: BookedView, names: Names) -> Document:
+    item = found.reservation
+    tone: Tone = "good" if item.state == "active" else "bad" if item.state == "failed" else "warn"
+    again = ", as before" if found.existing else ""
+    blocks: list[Block] = [
+        Verdict(f"Reservation {item.id}: {item.state}{again}", tone),
+        Facts(reservation_facts(item, names)),
+    ]
+    if found.admission is not None:
+        blocks += admission_document(found.admission, names)
+    return blocks
+
+
+def ended_json(found: EndedView, names: Names) -> dict[str, Any]:
+    """`nothing-to-do` is not told apart: a reservation that had ended is as it was, without a release."""
+    out: dict[str, Any] = {"result": "done", "reservation": reservation_json(found.reservation, names)}
+    return out if found.release is None else out | {"release": release_json(found.release, names)}
+
+
+def ended_document(found: EndedView, names: Names) -> Document:
+    blocks: list[Block] = [
+        Verdict(f"Reservation {found.reservation.id}: {found.reservation.state}", "good"),
+    ]
+    return blocks if found.release is None else [*blocks, *release_document(found.release, names)]
+
+
+def claims_json(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> dict[str, Any]:
+    items = []
+    for id, claim in claims:
+        item: dict[str, Any] = {
+            "claim": id,
+            "entitlement": names.get(claim.entitlement, claim.entitlement),
+            "reserved_uj": claim.reserved_uj,
+            "borrowed_uj": claim.borrowed_uj,
+            "devices": claim.devices,
+            "grade": claim.grade,
+            "entry": claim.seq,
+            "at": format_ms(claim.at_ms),
+        }
+        items.append(item if claim.workload_class is None else item | {"class": claim.workload_class})
+    return {"result": "ok", "items": items}
+
+
+def claims_document(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> Document:
+    if not claims:
+        return [Paragraph("There are no open claims.")]
+    columns = (
+        Column("claim"),
+        Column("entitlement"),
+        Column("reserved", right=True),
+        Column("borrowed", right=True),
+        Column("devices", right=True),
+        Column("grade"),
+        Column("since"),
+    )
+    rows = [
+        (
+            id,
+            names.get(claim.entitlement, claim.entitlement),
+            format_energy(claim.reserved_uj),
+            format_energy(claim.borrowed_uj),
+            str(claim.devices),
+            claim.grade,
+            format_ms(claim.at_ms),
+        )
+        for id, claim in claims
+    ]
+    return [Table(columns, rows)]
+
+
+def tree_json(snapshot: Snapshot) -> dict[str, Any]:
+    """Every entitlement with its figures, parents before children, as `pool1 decide` takes them."""
+    nodes = []
+    for item, _ in _walk(snapshot):
+        body = cast(EntitlementBody, item.body())
+        node: dict[str, Any] = {
+            "id": item.id,
+            "key": item.key,
+            "name": item.name,
+            "tenant": body.tenant,
+            "guarantee_uj": body.guarantee_uj,
+            "guarantee_devices": body.guarantee_devices,
+            "over_quota_weight": body.over_quota_weight,
+            "priority": body.priority,
+        }
+        more = {"parent": body.parent, "limit_uj": body.limit_uj, "period_ms": body.period_ms}
+        nodes.append(node | {name: value for name, value in more.items() if value is not None} | _use(snapshot, item))
+    return {"result": "ok", "tree": nodes}
+
+
+def tree_document(snapshot: Snapshot) -> Document:
+    rows = []
+    for item, depth in _walk(snapshot):
+        body, use = cast(EntitlementBody, item.body()), snapshot.usage.of_entitlement(item.id)
+        limit = "-" if body.limit_uj is None else format_energy(body.limit_uj)
+        rows.append(
+            (
+                f"{'. ' * depth}{item.key}",
+                body.tenant,
+                format_energy(body.guarantee_uj),
+                limit,
+                format_energy(use.total_uj),
+                f"{use.devices}/{body.guarantee_devices}",
+                str(body.over_quota_weight),
+            )
+        )
+    if not rows:
+        return [Paragraph("There are no entitlements.")]
+    titles = ("guarantee", "limit", "used", "devices", "weight")
+    columns = (Column("entitlement"), Column("tenant"), *(Column(title, right=True) for title in titles))
+    return [Table(columns, rows)]
+
+
+def usage_json(snapshot: Snapshot, only: str | None) -> dict[str, Any]:
+    """Usage by `kind/key`; entitlements that left the tree stay under their id."""
+    labels = _labels(snapshot)
+    items = [
+        {
+            "entitlement": labels.get(id, id),
+            "id": id,
+            "spent_uj": wide(use.spent_uj),
+            "reserved_uj": wide(use.reserved_uj),
+            "devices": use.devices,
+            "open_claims": use.open_claims,
+        }
+        for id, use in sorted(snapshot.usage.entitlements.items())
+        if only in (None, id)
+    ]
+    return {"result": "ok", "items": items}
+
+
+def usage_document(snapshot: Snapshot, only: str | None) -> Document:
+    labels = _labels(snapshot)
+    rows = [
+        (
+            labels.get(id, id),
+            format_energy(use.spent_uj),
+            format_energy(use.reserved_uj),
+            str(use.devices),
+            str(use.open_claims),
+        )
+        for id, use in sorted(snapshot.usage.entitlements.items())
+        if only in (None, id)
+    ]
+    if not rows:
+        return [Paragraph("Nothing is in use.")]
+    titles = ("spent", "reserved", "devices", "open claims")
+    return [Table((Column("entitlement"), *(Column(title, right=True) for title in titles)), rows)]
+
+
+def _tests(decision: Decision) -> Iterator[tuple[str, Tone | None]]:
+    from fleetctl.pool1.explain import explain
+
+    steps = cast("list[dict[str, Any]]", explain(decision)["tests"])
+    for step in steps:
+        yield (
+            f"{step['clause']} {step['test']}: {'yes' if step['passed'] else 'no'}",
+            None if step["passed"] else "warn",
+        )
+
+
+def _walk(snapshot: Snapshot) -> Iterator[tuple[LiveObject, int]]:
+    """Entitlements with their depth, parents first, siblings by key; ties by id, which is arbitrary."""
+    children: dict[str | None, list[LiveObject]] = {}
+    known = {item.id for item in snapshot.objects.values() if item.kind == "entitlement"}
+    for item in snapshot.objects.values():
+        if item.kind == "entitlement":
+            parent = cast(EntitlementBody, item.body()).parent
+            children.setdefault(parent if parent in known else None, []).append(item)
+    waiting = [(item, 0) for item in sorted(children.get(None, ()), key=_by_key, reverse=True)]
+    while waiting:
+        item, depth = waiting.pop()
+        yield item, depth
+        waiting += [(child, depth + 1) for child in sorted(children.get(item.id, ()), key=_by_key, reverse=True)]
+
+
+def _by_key(item: LiveObject) -> tuple[str, str]:
+    return (item.key, item.id)
+
+
+def _use(snapshot: Snapshot, item: LiveObject) -> dict[str, Any]:
+    use = snapshot.usage.of_entitlement(item.id)
+    return {"spent_uj": use.spent_uj, "reserved_uj": use.reserved_uj, "devices": use.devices}
+
+
+def _labels(snapshot: Snapshot) -> dict[str, str]:
+    return {str(item.id): item.label for item in snapshot.objects.values() if item.kind == "entitlement"}
