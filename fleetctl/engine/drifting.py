@@ -9,9 +9,10 @@ from typing import Literal
 from fleetctl.canonical import canonical_bytes, sha256_hex
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
+from fleetctl.engine.indexes import INDEX_TAMPERED, check_quotas
 from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.planning import Source, provenance
-from fleetctl.engine.rebuild import replay
+from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import journal_events, read_usages, verify_stream
 from fleetctl.errors import NotVerified, Tampered
@@ -44,7 +45,10 @@ class DriftReport:
 
 
 def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = False) -> DriftReport:
-    """Compare a fleet with what is live. `full` verifies both ledgers from genesis and folds the journal's documents."""
+    """Compare a fleet with what is live.
+
+    `full` verifies both ledgers from genesis, folds the journal's documents and compares every row of the index tables.
+    """
     with engine.store.read() as reader:
         check_identity(engine, reader)
         try:
@@ -52,8 +56,9 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
             journal = verify_stream(engine, reader, journal_stream(reader))
             snapshot = load_snapshot(engine, reader, usages)
             check_state(engine, reader, digests_of(snapshot.objects))
+            check_quotas(snapshot)
             if full:
-                replay(engine, reader)
+                _check_tables(engine, reader)
         except (Tampered, NotVerified) as error:
             return DriftReport(result="tampered", drift=_NO_DRIFT, culprits={}, tampered=error.diagnostics)
         now = engine.clock.now_ms()
@@ -87,6 +92,18 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
             result=result,
         )
     return sealed.seq
+
+
+def _check_tables(engine: Engine, reader: Reader) -> None:
+    off = differences(engine, reader)
+    if off:
+        named = ", ".join(off[:5])
+        raise Tampered(
+            INDEX_TAMPERED.at(
+                f"{len(off)} row(s) of the index tables are not what ledgers and documents stand for: {named}; restore a "
+                "backup, or run `fleetctl state rebuild`"
+            )
+        )
 
 
 _NO_DRIFT = Drift(items=(), ignored=(), pending=())

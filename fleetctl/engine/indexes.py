@@ -40,7 +40,7 @@ def check_quotas(snapshot: Snapshot) -> None:
     stated: dict[tuple[ObjectId, str], list[tuple[LiveObject, dict[str, int]]]] = {}
     for item in snapshot.objects.values():
         if item.kind in ("pool", "offer"):
-            where, quota = _stated(item)
+            where, quota = stated_quota(item)
             stated.setdefault(where, []).append((item, quota))
     for where, said in stated.items():
         rows = snapshot.quotas.get(where, {})
@@ -55,7 +55,8 @@ def check_quotas(snapshot: Snapshot) -> None:
             )
 
 
-def _stated(item: LiveObject) -> tuple[tuple[ObjectId, str], dict[str, int]]:
+def stated_quota(item: LiveObject) -> tuple[tuple[ObjectId, str], dict[str, int]]:
+    """((pool, tenant), maxima by resource) that a pool says of its owner, or an offer of its tenant."""
     body = json.loads(item.body_json)
     if item.kind == "pool":
         where, quota = (item.id, item.tenant), body["ownerQuota"]

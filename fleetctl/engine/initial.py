@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from fleetctl.canonical import canonical_bytes, canonical_json, sha256_hex
+from fleetctl.capacity.offers import authz_row, quota_rows
+from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import (
     ENTITLEMENTS,
@@ -22,10 +25,11 @@ from fleetctl.engine.context import (
 from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import genesis
 from fleetctl.ledger.initial import InitialState, read_initial, seal_initial
-from fleetctl.model.bodies import SettingsBody
+from fleetctl.model.bodies import OfferBody, PoolBody, SettingsBody
+from fleetctl.model.changes import AuthzRow, Changes, QuotaRow
 from fleetctl.model.codec import encode
-from fleetctl.model.ids import ROOT_TENANT, SETTINGS_ID
-from fleetctl.model.live import LiveObject, object_from_json, state_digest
+from fleetctl.model.ids import ROOT_TENANT, SETTINGS_ID, EngineId
+from fleetctl.model.live import LiveObject, Snapshot, object_from_json, state_digest
 from fleetctl.ports import Reader, Writer
 
 INITIAL_DIFFERS = code(
@@ -65,6 +69,9 @@ def fill(engine: Engine, tx: Writer, objects: Sequence[LiveObject], *, test_cloc
         ledger = engine.ledger(stream)
         tx.open_stream(stream, ledger, genesis(ledger))
     tx.put_objects(objects)
+    rows = initial_rows(engine.id, objects)
+    tx.put_quotas(rows.quotas)
+    tx.put_authz(rows.authz)
     tx.put_document(sha256_hex(kept), kept)
 
 
@@ -89,6 +96,25 @@ def initial_objects(engine: Engine, reader: Reader) -> list[LiveObject]:
     if found != statement.state:
         raise Tampered(INITIAL_DIFFERS.at("the kept description of the first state is missing or was changed"))
     return objects
+
+
+def initial_rows(engine: EngineId, objects: Iterable[LiveObject]) -> Changes:
+    """The quota and authorization rows that follow from objects alone."""
+    working = Working(Snapshot(engine=engine, objects={(item.kind, item.id): item for item in objects}))
+    quotas: list[QuotaRow] = []
+    authz: list[AuthzRow] = []
+    for pool in working.objects("pool"):
+        body = cast(PoolBody, working.body(pool))
+        quotas += [
+            QuotaRow(pool=pool.id, tenant=pool.tenant, resource=resource, maximum=maximum)
+            for resource, maximum in body.owner_quota.items()
+        ]
+        authz.append(authz_row(working, pool, body, pool.tenant))
+        for item in working.referring_to("pool", pool.id, "offer"):
+            offer = cast(OfferBody, working.body(item))
+            quotas += quota_rows(working, pool, offer)
+            authz.append(authz_row(working, pool, body, offer.to))
+    return Changes(quotas=tuple(quotas), authz=tuple(authz))
 
 
 def settings_object(settings: SettingsBody) -> LiveObject:

@@ -61,13 +61,9 @@ def copy_into(source: Engine, target: Engine) -> int:
         objects = load_objects(reader)
         check_state(source, reader, digests_of(objects))
         nodes = list(reader.nodes())
-        quotas = list(reader.quotas())
-        authz = list(reader.authz())
         test_clock = reader.meta(META_TEST_CLOCK) == "1"
     with target.store.write(WAIT_MS) as tx:
         fill(target, tx, list(objects.values()), test_clock=test_clock)
-        tx.put_quotas(quotas)
-        tx.put_authz(authz)
         for node in nodes:
             tx.put_node(node)
     return len(objects)

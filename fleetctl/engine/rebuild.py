@@ -1,88 +1,42 @@
-"""Configuration is the fold of the journal's documents. This folds them again, from what `init` made to the last entry.
-
-Operations are decided by the rules that decided them the first time, over no usage: what usage forbade was never
-sealed. Each entry's `state_after` must come out, so a document or an entry that was changed is found where it stands.
-"""
+"""The index tables beside what they are an index of: where they differ, and how to write them again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
-from fleetctl.capacity.decide import Actor, decide
-from fleetctl.capacity.working import Working
-from fleetctl.diagnostics import code
-from fleetctl.engine.context import (
-    Engine,
-    check_identity,
-    journal_stream,
-    usage_stream,
-)
-from fleetctl.engine.initial import initial_objects
-from fleetctl.engine.records import Record, records
-from fleetctl.engine.state import digests_of
-from fleetctl.engine.streams import journal_events, usage_claims, verify_stream
-from fleetctl.engine.writing import write_changes
-from fleetctl.errors import EngineRefused, Tampered
-from fleetctl.ledger.entries import Applied, JournalEvent
-from fleetctl.model.changes import Changes
-from fleetctl.model.ids import cli_caller, fleet_caller
-from fleetctl.model.live import FleetRecord, ObjectKey, Snapshot, state_digest
+from fleetctl.engine.context import Engine
+from fleetctl.engine.fold import Fold, QuotaKey, fold_journal
+from fleetctl.engine.streams import usage_claims, verify_stream
+from fleetctl.ledger.identifiers import kind_of
+from fleetctl.model.changes import QuotaRow
+from fleetctl.model.live import ObjectKey
+from fleetctl.model.operational import ClaimRow
 from fleetctl.ports import Reader
-from fleetctl.units import UnixMs
 
-REPLAY_DIFFERS = code(
-    "replay-differs",
-    "The journal's documents do not fold to the state that was sealed",
-    trigger="`state rebuild` or a full verification finds an entry whose `state_after` does not come out of its document",
-    exit_code=3,
-)
-
-
-@dataclass(slots=True)
-class Replay:
-    """The fold: the working state, the changes of each entry, and each fleet's last apply."""
-
-    working: Working
-    digests: dict[ObjectKey, bytes]
-    fleets: dict[str, FleetRecord] = field(default_factory=dict)
-    steps: list[tuple[int, str | None, UnixMs, list[Changes]]] = field(default_factory=list)
-    """(entry, plan digest, time, changes)."""
-
-
-def replay(engine: Engine, reader: Reader) -> Replay:
-    """Fold every journalled document. Raises Tampered at the first entry that does not come out."""
-    check_identity(engine, reader)
-    stream = journal_stream(reader)
-    verify_stream(engine, reader, stream)
-    fold = _begin(engine, reader)
-    for record in records(journal_events(engine, reader, stream), reader.document):
-        _step(fold, record)
-        after = state_digest(fold.digests.items())
-        if after != record.event.state_after:
-            raise Tampered(
-                REPLAY_DIFFERS.at(
-                    f"journal entry {record.entry} sealed the state {record.event.state_after.hex()[:16]}…, its document "
-                    f"folds to {after.hex()[:16]}…"
-                )
-            )
-    return fold
+_Key = TypeVar("_Key", bound=tuple[str, ...])
 
 
 def rebuild(engine: Engine, wait_ms: int = 60_000) -> int:
     """Write the index tables again from ledgers and documents. Returns the number of journal entries folded.
 
-    Quota rows that a withdrawn offer left behind are lowered to what is in use now.
+    Quota rows that the end of an offer left behind stay as they are where that can be, else they are lowered to what is
+    in use now. Raises Tampered when ledgers or documents do not verify.
     """
     with engine.store.write(wait_ms) as tx:
-        fold = replay(engine, tx)
-        claims = list(usage_claims(engine, tx, usage_stream(tx)))
-        kept_events = tx.events(0, 1)
+        fold = fold_journal(engine, tx)
+        claims = [row for stream in _usage_streams(engine, tx) for row in _claims(engine, tx, stream)]
+        quotas = _quotas(fold, tx)
+        no_events = not tx.events(0, 1)
         tx.clear_index()
-        tx.put_objects(initial_objects(engine, tx))
-        for entry, plan, at, changes in fold.steps:
-            silent = [replace(item, events=()) for item in changes] if kept_events else changes
-            touched = write_changes(tx, silent, at)
-            tx.index_journal(entry, touched, plan)
+        tx.drop_objects(fold.tombstones.values())
+        tx.put_objects(fold.objects().values())
+        tx.put_quotas(quotas)
+        tx.put_authz(fold.authz.values())
+        for step in fold.steps:
+            tx.index_journal(step.entry, step.touched, step.plan)
+            if no_events:
+                tx.add_events(step.events, step.at_ms)
         for fleet, record in fold.fleets.items():
             tx.put_fleet(fleet, record)
         for row in claims:
@@ -91,39 +45,83 @@ def rebuild(engine: Engine, wait_ms: int = 60_000) -> int:
 
 
 def differences(engine: Engine, reader: Reader) -> list[str]:
-    """`kind/key` of every stored object that the fold does not give, and the other way round."""
-    fold = replay(engine, reader)
+    """Every row of an index table that is not what ledgers and documents stand for: objects as `kind/key`, else with the table's name.
+
+    Raises Tampered when ledgers or documents do not verify.
+    """
+    fold = fold_journal(engine, reader)
+    return sorted({*_objects_off(fold, reader), *_rows_off(fold, reader), *_claims_off(engine, reader)})
+
+
+def _objects_off(fold: Fold, reader: Reader) -> Iterator[str]:
     stored = {(item.kind, item.id): item for item in reader.objects()}
-    folded = {key: item for key in fold.digests if (item := fold.working.get(*key)) is not None}
-    off = [key for key in stored.keys() | folded.keys() if stored.get(key) != folded.get(key)]
-    return sorted((stored.get(key) or folded[key]).label for key in off)
+    folded = fold.objects()
+    for key in stored.keys() | folded.keys():
+        if stored.get(key) != folded.get(key):
+            yield (stored.get(key) or folded[key]).label
+    for key, digest in reader.stored_digests():
+        if digest != fold.digests.get(key):
+            yield f"digest of {key[0]} {key[1]}"
+    yield from _off("tombstone", {(stone.kind, stone.id): stone for stone in reader.tombstones()}, fold.tombstones)
 
 
-def _begin(engine: Engine, reader: Reader) -> Replay:
-    objects = {(item.kind, item.id): item for item in initial_objects(engine, reader)}
-    return Replay(working=Working(Snapshot(engine=engine.id, objects=objects)), digests=digests_of(objects))
+def _rows_off(fold: Fold, reader: Reader) -> Iterator[str]:
+    quotas = {(row.pool, row.tenant, row.resource): row.maximum for row in reader.quotas()}
+    expected = {
+        key: quotas[key] if key in fold.left and key in quotas and 0 <= quotas[key] <= fold.left[key] else maximum
+        for key, maximum in fold.quotas.items()
+    }
+    yield from _off("quota", quotas, expected)
+    yield from _off("authorization", {(row.pool, row.tenant): row for row in reader.authz()}, fold.authz)
+    yield from _off(
+        "fleet",
+        {(name,): record for name, record in reader.fleets()},
+        {(name,): record for name, record in fold.fleets.items()},
+    )
+    touching: dict[ObjectKey, list[int]] = {}
+    for step in fold.steps:
+        if step.plan is not None and reader.applied_entry(step.plan) != step.entry:
+            yield f"applied plan {step.plan}"
+        for key in step.touched:
+            touching.setdefault(key, []).append(step.entry)
+    for key, entries in touching.items():
+        if list(reader.journal_touching(*key)) != entries:
+            yield f"journal index {key[0]} {key[1]}"
 
 
-def _step(fold: Replay, record: Record) -> None:
-    event: JournalEvent = record.event
-    tenant = record.tenant or ""
-    caller = fleet_caller(record.fleet) if record.fleet else cli_caller(tenant)
-    actor = Actor(tenant=tenant, caller=caller, fleet=record.fleet)
-    made: list[Changes] = []
-    for item in record.operations:
-        try:
-            changes = decide(fold.working, item, actor, UnixMs(event.at_ms))
-        except EngineRefused as error:
-            raise Tampered(
-                REPLAY_DIFFERS.at(f"journal entry {record.entry}: {item.label} could not have been applied: {error}")
-            ) from None
-        fold.working.apply(changes)
-        made.append(changes)
-        for stone in changes.drop:
-            fold.digests.pop((stone.kind, stone.id), None)
-        for put in changes.put:
-            fold.digests[put.kind, put.id] = put.digest()
-    plan = event.plan.hex() if isinstance(event, Applied) else None
-    fold.steps.append((record.entry, plan, UnixMs(event.at_ms), made))
-    if isinstance(event, Applied):
-        fold.fleets[event.fleet] = FleetRecord(entry=record.entry, commit=event.commit, origin=record.origin)
+def _claims_off(engine: Engine, reader: Reader) -> Iterator[str]:
+    for stream in _usage_streams(engine, reader):
+        stored = {(stream, row.claim): row for row in reader.claims(stream)}
+        yield from _off("claim", stored, {(stream, row.claim): row for row in _claims(engine, reader, stream)})
+
+
+def _off(table: str, stored: Mapping[_Key, object], folded: Mapping[_Key, object]) -> Iterator[str]:
+    for key in stored.keys() | folded.keys():
+        if stored.get(key) != folded.get(key):
+            yield f"{table} {' '.join(key)}"
+
+
+def _usage_streams(engine: Engine, reader: Reader) -> list[str]:
+    return [item.stream for item in reader.streams() if kind_of(engine.ledger(item.stream)) == "entitlements"]
+
+
+def _claims(engine: Engine, reader: Reader, stream: str) -> list[ClaimRow]:
+    verify_stream(engine, reader, stream)
+    return list(usage_claims(engine, reader, stream))
+
+
+def _quotas(fold: Fold, reader: Reader) -> list[QuotaRow]:
+    """The rows of the fold, those left behind as they were found or, where that cannot be, as they would be left now."""
+    stored = {(row.pool, row.tenant, row.resource): row.maximum for row in reader.quotas()}
+    booked = dict(reader.booked())
+
+    def maximum(key: QuotaKey) -> int:
+        most, found = fold.left.get(key), stored.get(key)
+        if most is None:
+            return fold.quotas[key]
+        if found is not None and 0 <= found <= most:
+            return found
+        use = booked.get(key[:2])
+        return min(most, use.resources.get(key[2], 0) if use else 0)
+
+    return [QuotaRow(pool=key[0], tenant=key[1], resource=key[2], maximum=maximum(key)) for key in fold.quotas]
