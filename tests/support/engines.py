@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,9 +105,15 @@ def state_of(engine: Engine) -> Path:
 
 
 def copied(folder: Path, target: Path) -> Path:
-    """A copy of the closed state of `folder` in a new folder."""
+    """A copy of everything committed in the state of `folder`, in a new folder."""
     target.mkdir(mode=0o700, parents=True)
-    shutil.copy(folder / "state.db", target / "state.db")
+    (target / "state.db").touch(mode=0o600)
+    source, copy = sqlite3.connect(folder / "state.db"), sqlite3.connect(target / "state.db")
+    try:
+        source.backup(copy)
+    finally:
+        copy.close()
+        source.close()
     return target
 
 
@@ -164,7 +169,11 @@ def offer(pool_key: str, to: str = "acme", gpus: int = 32, **fields: Any) -> Dec
 
 
 def entitlement(key: str = "ent", *, energy_uj: int = 10**12, devices: int = 64, **fields: Any) -> Declared:
-    values = {"tenant": "acme", "guarantee_uj": MicroJoules(energy_uj), "guarantee_devices": devices}
+    values: dict[str, Any] = {
+        "tenant": "acme",
+        "guarantee_uj": MicroJoules(energy_uj),
+        "guarantee_devices": devices,
+    }
     return Declared(kind="entitlement", key=key, name=key, body=EntitlementBody(**(values | fields)))
 
 
