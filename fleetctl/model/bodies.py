@@ -6,13 +6,14 @@ References are ids in live objects; in a declared fleet they are keys (`pool-fra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from fleetctl.canonical import Json
 from fleetctl.model.ids import Kind
-from fleetctl.units import DurationMs, MicroJoules, MicroUsd, UnixMinutes, check_quantity
+from fleetctl.units import MAX_QUANTITY, DurationMs, MicroJoules, MicroUsd, UnixMinutes, check_quantity, shown
 
 SiteKind = Literal["shared", "dedicated", "custom"]
 PoolClass = Literal["metal-host", "metal-dedicated", "vps-host", "provider"]
@@ -26,6 +27,10 @@ OWNER_QUOTA_DEFAULT: Mapping[str, int] = {"gpu": 2_147_483_647}
 """The seed's `ownerQuota` default: effectively unlimited whole GPUs."""
 INT32_MAX = 2_147_483_647
 PRIORITY_MAX = 1_000
+LAST_MINUTE = 4_223_371_679
+"""Unix minutes of 9999-12-31T23:59Z, the last one that people can be shown."""
+
+_RESOURCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,126}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +127,10 @@ class EntitlementBody:
         check_quantity(self.over_quota_weight, "overQuotaWeight")
         if self.limit_uj is not None:
             check_quantity(self.limit_uj, "limit.energy")
+        if type(self.priority) is not int or abs(self.priority) > MAX_QUANTITY:
+            raise ValueError(f"priority must be an integer within ±{MAX_QUANTITY}, not {self.priority!r}")
+        if self.period_ms is not None:
+            _check_duration(self.period_ms, "period")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +159,7 @@ class ProcurementBody:
 
     def __post_init__(self) -> None:
         _check_nodes(self.nodes)
-        check_quantity(self.window_ms, "window")
+        _check_duration(self.window_ms, "window")
         check_quantity(self.max_rate, "maxRate")
 
 
@@ -186,6 +195,9 @@ class OrderBody:
     def __post_init__(self) -> None:
         _check_nodes(self.nodes)
         _check_window(self.start_at, self.end_at)
+        for rate, what in ((self.max_rate, "maxRate"), (self.min_rate, "minRate")):
+            if rate is not None:
+                check_quantity(rate, what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +277,15 @@ BODY_TYPES: Mapping[Kind, type[Body]] = {
 
 def _check_quota(quota: Mapping[str, int]) -> None:
     for resource, maximum in quota.items():
+        if not _RESOURCE.fullmatch(resource):
+            raise ValueError(f"{shown(resource)} is no name of a resource; write one such as gpu, gpu.mig or vcpu")
         check_quantity(maximum, f"quota.{resource}")
+
+
+def _check_duration(value: int, what: str) -> None:
+    check_quantity(value, what)
+    if not value:
+        raise ValueError(f"{what} must be longer than nothing")
 
 
 def _check_nodes(nodes: int) -> None:
@@ -277,3 +297,5 @@ def _check_window(start: int, end: int) -> None:
     check_quantity(start, "startAt")
     if end <= start:
         raise ValueError("endAt must be after startAt")
+    if end > LAST_MINUTE:
+        raise ValueError("endAt must be before the year 10000")

@@ -53,8 +53,8 @@ def decode(kind: Kind, data: Mapping[str, Any]) -> b.Body:
         if item.group is not None:
             seen[None].add(item.group)
             holder = data.get(item.group, {})
-            if not isinstance(holder, Mapping):
-                raise CodecError(f"{kind}: `{item.group}` must be an object")
+            if not isinstance(holder, Mapping) or (item.group in data and not holder):
+                raise CodecError(f"{kind}: `{item.group}` must be an object that holds something")
         if item.name in holder:
             try:
                 values[item.attribute] = item.read(holder[item.name])

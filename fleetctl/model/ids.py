@@ -58,6 +58,16 @@ def is_key(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
+def is_key_of(kind: Kind, key: str) -> bool:
+    """Whether `key` has the form that keys of a kind have: `<pool key>/<tenant>` for offers and `<market pool
+    key>/<name>` for procurements, one key for all others.
+    """
+    above, slash, below = key.partition("/")
+    if kind in ("offer", "procurement"):
+        return bool(slash) and is_key(above) and is_key(below)
+    return is_key(key)
+
+
 def object_name(kind: str, key: str) -> str:
     """`kind/key`, the way an object is written everywhere."""
     return f"{kind}/{key}"

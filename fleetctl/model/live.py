@@ -195,6 +195,17 @@ def state_of(kind: Kind, body: Body, *, name: str, protect: bool = False, explic
     return flat_state(kind, name=name, protect=protect, explicit_only=explicit_only, body=encode(kind, body))
 
 
+def same(a: Any, b: Any) -> bool:
+    """Equality of canonical JSON values: `true` is not 1."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateParts:
     """A flat state taken apart again."""
@@ -210,11 +221,13 @@ class StateParts:
 
 
 def split_state(kind: Kind, state: Mapping[str, Any]) -> StateParts:
-    """Undo `flat_state`. Raises ValueError when name or flags are missing or ill-typed."""
+    """Undo `flat_state`. Raises ValueError when name or flags are missing or ill-typed; a flag that the kind does not
+    have stays in the body, whose reader refuses it.
+    """
     rest = dict(state)
     name = rest.pop("name", None)
-    protect = rest.pop("protect", False if kind not in PROTECTABLE else None)
-    explicit_only = rest.pop("explicitOnly", False if kind != "market-pool" else None)
+    protect = rest.pop("protect", None) if kind in PROTECTABLE else False
+    explicit_only = rest.pop("explicitOnly", None) if kind == "market-pool" else False
     if type(name) is not str or type(protect) is not bool or type(explicit_only) is not bool:
         raise ValueError(f"a {kind} needs `name` and its flags")
     return StateParts(name=name, protect=protect, explicit_only=explicit_only, body=rest)

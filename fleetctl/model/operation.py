@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
 from fleetctl.canonical import Json
-from fleetctl.model.ids import KINDS, Kind, ObjectId, object_name
+from fleetctl.model.ids import KINDS, Kind, ObjectId, is_key, is_key_of, object_name
 from fleetctl.model.live import State
+from fleetctl.units import shown
 
 Verb = Literal["create", "update", "rename", "adopt", "release", "remove"]
 VERBS: Final[tuple[Verb, ...]] = get_args(Verb)
@@ -92,22 +93,29 @@ _PRECONDITION_FIELDS: Final = frozenset({"version", "absent", "requires"})
 def operation_from_json(data: Mapping[str, Any]) -> Operation:
     """The operation that `Operation.to_json` wrote. Raises OperationError for anything else, unknown fields included."""
     if not isinstance(data, Mapping) or set(data) - _FIELDS:
-        raise OperationError(f"not an operation: unknown fields {sorted(set(data) - _FIELDS)}")
+        raise OperationError("an operation holds other fields than an operation has")
     verb, kind = data.get("verb"), data.get("kind")
     if verb not in VERBS or kind not in KINDS:
-        raise OperationError(f"`{verb}` `{kind}` is no operation that this version knows")
+        raise OperationError(f"{shown(str(verb))} {shown(str(kind))} is no operation that this version knows")
     before, after = _state(data, "before"), _state(data, "after")
     if (before is None) != (verb == "create") or (after is None) != (verb == "remove"):
         raise OperationError(f"a {verb} has the wrong ones of `before` and `after`")
+    key, id, precondition = _string(data, "key"), _string(data, "id"), _precondition(data.get("precondition"))
+    if not is_key_of(kind, key) or not is_key(id):
+        raise OperationError(f"{shown(key)} and {shown(id)} are no key and id of a {kind}")
+    if (precondition.version is None) != (verb == "create"):
+        raise OperationError(f"a {verb} has the wrong precondition")
+    if type(data.get("reversible")) is not bool:
+        raise OperationError("`reversible` must be true or false")
     return Operation(
         verb=verb,
         kind=kind,
-        key=_string(data, "key"),
-        id=ObjectId(_string(data, "id")),
-        precondition=_precondition(data.get("precondition")),
+        key=key,
+        id=ObjectId(id),
+        precondition=precondition,
         before=before,
         after=after,
-        reversible=data.get("reversible") is True,
+        reversible=data["reversible"],
         reason=_string(data, "reason"),
     )
 
@@ -116,7 +124,7 @@ def _precondition(data: Any) -> Precondition:
     if not isinstance(data, Mapping) or set(data) - _PRECONDITION_FIELDS:
         raise OperationError("`precondition` must be an object of `version` or `absent`, and `requires`")
     requires = data.get("requires", [])
-    if not isinstance(requires, list) or not all(type(item) is str for item in requires):
+    if not isinstance(requires, list) or not all(type(item) is str and is_key(item) for item in requires):
         raise OperationError("`precondition.requires` must be a list of ids")
     for name in ("version", "absent"):
         if name in data and (type(data[name]) is not int or data[name] < 0):
