@@ -12,12 +12,12 @@ from typing import Protocol
 
 from fleetctl.canonical import canonical_json
 from fleetctl.capacity import entitlements, market, offers, pools, sites, tenants
+from fleetctl.capacity.identity import next_key, owner_of, refuse_existing, refuse_ill_formed, refuse_unlike
 from fleetctl.capacity.refusals import (
     ACCESS_DENIED,
     CONFLICT,
     INVALID_INPUT,
     INVALID_STATE,
-    KEY_ARCHIVED,
     NOT_FOUND,
     refuse,
     refuse_protected,
@@ -76,9 +76,16 @@ def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, bo
     """
     if not working.tenant_exists(actor.tenant):
         refuse(NOT_FOUND, f"the acting tenant `{actor.tenant}` does not exist; create it first", operation.label)
+    if operation.kind == "settings" and actor.fleet is not None:
+        refuse(ACCESS_DENIED, "the engine's settings are changed by a command, never by a plan", operation.label)
     if operation.verb == "create":
-        return _create(working, operation, actor, body)
+        return _create(working, operation, actor, now, body)
     before = _owned(working, operation, actor)
+    if before.archived:
+        refuse(
+            INVALID_STATE, f"{before.label} is archived and cannot change; a new key makes a new pool", operation.label
+        )
+    refuse_unlike(working, operation, before, actor.fleet)
     if operation.verb == "remove":
         if before.protect:
             refuse_protected(operation.label)
@@ -87,22 +94,24 @@ def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, bo
             actor_tenant=actor.tenant,
             actor_fleet=actor.fleet,
             label=before.label,
+            now=now,
             before=before,
             after=before,
         )
         return _RULES[operation.kind].remove(case, now)
-    return _change(working, operation, actor, before, body)
+    return _change(working, operation, actor, before, now, body)
 
 
-def _create(working: Working, operation: Operation, actor: Actor, body: Body | None) -> Changes:
+def _create(working: Working, operation: Operation, actor: Actor, now: UnixMs, body: Body | None) -> Changes:
     existing = working.get(operation.kind, operation.id)
     if existing is not None:
-        _refuse_existing(working, operation, existing)
+        refuse_existing(working, operation, existing)
     if actor.fleet is not None and working.bound(actor.fleet, operation.kind, operation.key) is not None:
         refuse(CONFLICT, f"fleet {actor.fleet} already has {operation.label}", operation.label)
     if operation.id != derive_id(operation.kind, actor.tenant, actor.caller, operation.key) and actor.fleet is not None:
         refuse(INVALID_INPUT, f"id {operation.id} is not the one that {operation.label} derives to", operation.label)
     parts = _parts(operation)
+    refuse_ill_formed(operation, parts.name, actor.fleet)
     made = LiveObject(
         kind=operation.kind,
         id=operation.id,
@@ -116,15 +125,15 @@ def _create(working: Working, operation: Operation, actor: Actor, body: Body | N
         body_json=parts.body_json,
         last_applied_json=canonical_json(operation.after) if actor.fleet is not None else None,
     )
-    return _with_rules(working, operation, actor, None, made, parts, body)
+    return _with_rules(working, operation, actor, None, made, parts, now, body)
 
 
-def _change(working: Working, operation: Operation, actor: Actor, before: LiveObject, body: Body | None) -> Changes:
-    if before.archived:
-        refuse(
-            INVALID_STATE, f"{before.label} is archived and cannot change; a new key makes a new pool", operation.label
-        )
+def _change(
+    working: Working, operation: Operation, actor: Actor, before: LiveObject, now: UnixMs, body: Body | None
+) -> Changes:
     parts = _parts(operation)
+    if operation.verb != "release":
+        refuse_ill_formed(operation, parts.name, actor.fleet)
     changed = replace(
         before,
         key=operation.key,
@@ -137,10 +146,8 @@ def _change(working: Working, operation: Operation, actor: Actor, before: LiveOb
         last_applied_json=canonical_json(operation.after) if actor.fleet is not None else before.last_applied_json,
     )
     if operation.verb in ("release", "rename"):
-        if changed.body_json != before.body_json:
-            refuse(INVALID_INPUT, f"a {operation.verb} may not change fields of {operation.label}", operation.label)
         return Changes(put=(changed,))
-    return _with_rules(working, operation, actor, before, changed, parts, body)
+    return _with_rules(working, operation, actor, before, changed, parts, now, body)
 
 
 def _with_rules(
@@ -150,6 +157,7 @@ def _with_rules(
     before: LiveObject | None,
     after: LiveObject,
     parts: StateParts,
+    now: UnixMs,
     body: Body | None,
 ) -> Changes:
     if body is None:
@@ -162,6 +170,7 @@ def _with_rules(
         actor_tenant=actor.tenant,
         actor_fleet=actor.fleet,
         label=operation.label,
+        now=now,
         before=before,
         after=after,
         body=body,
@@ -190,6 +199,8 @@ def _immutable_detail(before: LiveObject, name: str, was: object, now: object) -
             f"{change}; to have such a pool give it a new idempotencyKey (say `{next_key(before.key)}`): that makes a "
             "new pool, and this one is archived once it leaves the files (what runs on it runs to its end)"
         )
+    if before.kind in ("offer", "procurement"):
+        return f"{change}; take it out of the files, apply that, and declare it again"
     return f"{change}; a new key makes a new {before.kind}"
 
 
@@ -198,41 +209,14 @@ def _owned(working: Working, operation: Operation, actor: Actor) -> LiveObject:
     if found is None:
         refuse(NOT_FOUND, f"{operation.label} ({operation.id}) does not exist", operation.label)
     if actor.fleet is not None and operation.verb != "adopt" and found.fleet != actor.fleet:
-        owner = f"fleet {found.fleet}" if found.fleet else "no fleet"
-        refuse(ACCESS_DENIED, f"{operation.label} belongs to {owner}, not to fleet {actor.fleet}", operation.label)
+        refuse(
+            ACCESS_DENIED,
+            f"{operation.label} belongs to {owner_of(found)}, not to fleet {actor.fleet}",
+            operation.label,
+        )
     if found.kind not in ("tenant", "settings") and found.tenant != actor.tenant:
         refuse(NOT_FOUND, f"{operation.label} does not exist for tenant {actor.tenant}", operation.label)
     return found
-
-
-def _refuse_existing(working: Working, operation: Operation, existing: LiveObject) -> None:
-    if existing.archived:
-        refuse(
-            KEY_ARCHIVED,
-            f"{existing.label} was archived and its key cannot come back; use the next key, `{_free_key(working, existing)}`",
-            operation.label,
-        )
-    refuse(
-        CONFLICT,
-        f"{existing.label} exists already as {existing.id}; to take it over write `adopt: {existing.id}`",
-        operation.label,
-    )
-
-
-def next_key(key: str) -> str:
-    """The key with its generation raised: `pool-fra1` becomes `pool-fra1-2`, `pool-fra1-2` becomes `pool-fra1-3`."""
-    stem, dash, tail = key.rpartition("-")
-    if dash and tail.isdigit() and not tail.startswith("0") and 2 <= int(tail) < 10_000:
-        return f"{stem}-{int(tail) + 1}"
-    return f"{key}-2"
-
-
-def _free_key(working: Working, archived: LiveObject) -> str:
-    taken = {item.key for item in working.objects(archived.kind) if item.tenant == archived.tenant}
-    key = next_key(archived.key)
-    while key in taken:
-        key = next_key(key)
-    return key
 
 
 def _parts(operation: Operation) -> StateParts:

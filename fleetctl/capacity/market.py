@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, refuse
-from fleetctl.capacity.rules import Case, dropped, require
+from fleetctl.capacity.rules import Case, dropped, require, require_key, require_own
 from fleetctl.model.bodies import MarketPoolBody, OrderBody, ProcurementBody, TransferBody
 from fleetctl.model.changes import Changes
 from fleetctl.units import UnixMs, format_time
@@ -48,7 +48,8 @@ class ProcurementRules:
 
     def check(self, case: Case) -> Changes:
         body: ProcurementBody = case.body
-        pool = require(case, "market-pool", body.market_pool, "marketPool")
+        pool = require_own(case, "market-pool", body.market_pool, "marketPool")
+        require_key(case, f"{pool.key}/{case.after.key.rpartition('/')[2]}")
         if pool.explicit_only:
             refuse(INVALID_STATE, f"{pool.label} is explicitOnly and takes no procurement", case.label)
         for item in case.working.referring_to("market-pool", pool.id, "procurement"):
@@ -70,7 +71,8 @@ class OrderRules:
 
     def check(self, case: Case) -> Changes:
         body: OrderBody = case.body
-        pool = require(case, "market-pool", body.pool, "pool")
+        pool = require_own(case, "market-pool", body.pool, "pool")
+        _refuse_past(case, body)
         kind = cast(MarketPoolBody, case.working.body(pool)).kind
         if kind == "read_only":
             refuse(INVALID_STATE, f"{pool.label} is read_only and takes no orders", case.label)
@@ -93,6 +95,8 @@ class TransferRules:
         body: TransferBody = case.body
         if body.from_pool == body.to_pool:
             refuse(INVALID_INPUT, f"{case.label} moves nodes from a pool to itself; name two pools", case.label)
+        _refuse_past(case, body)
+        require_own(case, "market-pool", body.from_pool, "from")  # `to` may be in another workspace
         for target, field in ((body.from_pool, "from"), (body.to_pool, "to")):
             found = require(case, "market-pool", target, field)
             if cast(MarketPoolBody, case.working.body(found)).kind == "read_only":
@@ -101,6 +105,12 @@ class TransferRules:
 
     def remove(self, case: Case, now: UnixMs) -> Changes:
         return dropped(case)
+
+
+def _refuse_past(case: Case, body: OrderBody | TransferBody) -> None:
+    """A window that is over is nothing to begin (readings C24)."""
+    if case.before is None and body.end_at * _MS_PER_MINUTE <= case.now:
+        refuse(INVALID_STATE, f"the window of {case.label} ended at {format_time(body.end_at)}", case.label)
 
 
 def _standing_sell(body: OrderBody) -> bool:

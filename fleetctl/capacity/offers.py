@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import cast
 
 from fleetctl.canonical import Json
+from fleetctl.capacity.identity import refuse_second_offer
 from fleetctl.capacity.offering import offering_problem
 from fleetctl.capacity.refusals import INVALID_STATE, NOT_FOUND, NOT_OFFERABLE, refuse, refuse_all
-from fleetctl.capacity.rules import Case, require_tenant, tombstone_of
+from fleetctl.capacity.rules import Case, require_key, require_tenant, tombstone_of
 from fleetctl.capacity.working import Working
 from fleetctl.model.bodies import OfferBody, PoolBody, SiteBody
 from fleetctl.model.changes import AuthzRow, Changes, Event, QuotaRow
@@ -23,6 +24,10 @@ class OfferRules:
         body: OfferBody = case.body
         pool = _owned_pool(case, body)
         require_tenant(case, body.to, "to")
+        require_key(case, f"{pool.key}/{body.to}")
+        for item in case.working.referring_to("pool", pool.id, "offer"):
+            if item.id != case.after.id and cast(OfferBody, case.working.body(item)).to == body.to:
+                refuse_second_offer(item, case.label)
         pool_body = cast(PoolBody, case.working.body(pool))
         problem = offering_problem(
             pool_body,
@@ -64,6 +69,11 @@ def tenants_holding(working: Working, pool: LiveObject) -> set[str]:
         if where == pool.id and use.reservations
     }
     return holders - {pool.tenant}
+
+
+def offered_tenants(working: Working, pool: LiveObject) -> list[str]:
+    """The tenants that hold an offer of the pool, the owner among them if it does, by name."""
+    return sorted(cast(OfferBody, working.body(item)).to for item in working.referring_to("pool", pool.id, "offer"))
 
 
 def quota_rows(working: Working, pool: LiveObject, body: OfferBody) -> tuple[QuotaRow, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import cast
 
 from fleetctl.canonical import Json, canonical_json
-from fleetctl.capacity.offers import authz_row, lowered_quotas, tenants_holding
+from fleetctl.capacity.offers import authz_row, lowered_quotas, offered_tenants, tenants_holding
 from fleetctl.capacity.policy import validate_policy
-from fleetctl.capacity.refusals import INVALID_INPUT, NOT_FOUND, NOT_OFFERABLE, PROVIDER_ACCOUNT, refuse
+from fleetctl.capacity.refusals import NOT_FOUND, NOT_OFFERABLE, PROVIDER_ACCOUNT, refuse
 from fleetctl.capacity.rules import Case, tombstone_of
 from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import Diagnostic
@@ -140,7 +139,7 @@ def _created(case: Case, body: PoolBody) -> Changes:
 def _updated(case: Case, was: PoolBody, body: PoolBody) -> Changes:
     pool = case.after
     rows = _owner_rows(case.working, pool, body)
-    tenants = [pool.tenant, *_offered(case.working, pool)]
+    tenants = [pool.tenant, *offered_tenants(case.working, pool)]
     events = [Event(type="pool.updated", object=pool.label, tenant=pool.tenant)]
     if rows:
         quota: Json = {row.resource: wide(row.maximum) for row in rows}
@@ -152,15 +151,8 @@ def _updated(case: Case, was: PoolBody, body: PoolBody) -> Changes:
     )
 
 
-def _offered(working: Working, pool: LiveObject) -> Iterable[str]:
-    return sorted(cast(OfferBody, working.body(item)).to for item in working.referring_to("pool", pool.id, "offer"))
-
-
 def _owner_rows(working: Working, pool: LiveObject, body: PoolBody) -> tuple[QuotaRow, ...]:
     have = working.quota(pool.id, pool.tenant)
-    for resource in body.owner_quota:
-        if not resource:
-            refuse(INVALID_INPUT, f"{pool.label} has an owner quota for a resource without a name", pool.label)
     return tuple(
         QuotaRow(pool=pool.id, tenant=pool.tenant, resource=resource, maximum=maximum)
         for resource, maximum in sorted(body.owner_quota.items())

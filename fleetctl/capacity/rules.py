@@ -11,6 +11,7 @@ from fleetctl.model.bodies import Body
 from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ANY_TENANT, Kind
 from fleetctl.model.live import LiveObject, Tombstone
+from fleetctl.units import UnixMs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,7 @@ class Case:
     actor_tenant: str
     actor_fleet: str | None = None
     label: str
+    now: UnixMs
     before: LiveObject | None
     after: LiveObject
     body: Any = None
@@ -37,6 +39,28 @@ def require(case: Case, kind: Kind, id: str, field: str) -> LiveObject:
     if found.archived:
         refuse(INVALID_STATE, f"`{field}` of {case.label} names {found.label}, which is archived", case.label)
     return found
+
+
+def require_own(case: Case, kind: Kind, id: str, field: str) -> LiveObject:
+    """As `require`, of the acting tenant: what belongs to another one does not exist for it."""
+    found = require(case, kind, id, field)
+    if found.tenant != case.actor_tenant:
+        refuse(
+            NOT_FOUND,
+            f"`{field}` of {case.label} names {kind} {id}, which does not exist for tenant `{case.actor_tenant}`",
+            case.label,
+        )
+    return found
+
+
+def require_key(case: Case, key: str) -> None:
+    """Refuse a fleet's object whose key is not the one that its kind makes of what it names (pins: "Kinds")."""
+    if (
+        case.actor_fleet is not None
+        and case.after.key != key
+        and (case.before is None or case.before.key != case.after.key)
+    ):
+        refuse(INVALID_INPUT, f"the key of {case.label} must be `{key}`", case.label)
 
 
 def require_tenant(case: Case, tenant: str, field: str, *, or_any: bool = False) -> None:

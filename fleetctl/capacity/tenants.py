@@ -18,6 +18,8 @@ class TenantRules:
         if case.after.key in (ROOT_TENANT, ANY_TENANT):
             refuse(INVALID_STATE, f"`{case.after.id}` is a word of fleetctl's own and no tenant's name", case.label)
         require_tenant(case, body.parent, "parent")
+        if isinstance(case.was, TenantBody) and not _under(case, case.was.parent):
+            refuse(ACCESS_DENIED, f"{case.label} is not under the acting tenant `{case.actor_tenant}`", case.label)
         if not _under(case, body.parent):
             refuse(
                 ACCESS_DENIED,

@@ -8,7 +8,7 @@ from typing import cast
 from fleetctl.capacity.policy import PolicyProblem
 from fleetctl.model.bodies import Body, SettingsBody
 from fleetctl.model.changes import Changes
-from fleetctl.model.ids import ROOT_TENANT, Kind, ObjectId
+from fleetctl.model.ids import ROOT_TENANT, SETTINGS_ID, Kind, ObjectId
 from fleetctl.model.live import LiveObject, ObjectKey, Snapshot
 
 
@@ -51,9 +51,10 @@ class Working:
         self._bodies[item.kind, item.id, item.version] = body
 
     def settings(self) -> SettingsBody:
-        """The engine's settings as the snapshot has them, decoded once."""
+        """The engine's settings, decoded once; their defaults while nothing was set."""
         if self._settings is None:
-            self._settings = self.snapshot.settings()
+            found = self.get("settings", SETTINGS_ID)
+            self._settings = SettingsBody() if found is None else cast(SettingsBody, self.body(found))
         return self._settings
 
     def once(self, key: object, check: Callable[[], Sequence[PolicyProblem]]) -> Sequence[PolicyProblem]:
@@ -96,6 +97,9 @@ class Working:
             if item.fleet:
                 self._bound[item.fleet, item.kind, item.key] = item
             self._note_references(item)
+            if item.kind == "settings":
+                self._settings = None
+                self._policies.clear()
         for row in changes.quotas:
             self._quotas.setdefault((row.pool, row.tenant), {})[row.resource] = row.maximum
 
