@@ -11,6 +11,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fleetctl.canonical import Json
+from fleetctl.model.live import same
+
+__all__ = [
+    "Cause",
+    "FieldDifference",
+    "at_path",
+    "changed_paths",
+    "covered",
+    "differences",
+    "leaf_paths",
+    "same",
+    "split_path",
+    "taken_from",
+    "with_path",
+]
 
 Cause = Literal["change", "drift", "both"]
 
@@ -60,6 +75,21 @@ def changed_paths(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[
             yield _escaped(name), a, b
 
 
+def leaf_paths(one: Any, other: Any, path: str) -> list[str]:
+    """The dotted paths of the single entries in which two values at `path` differ, also where one side has nothing."""
+    if isinstance(one, Mapping) or isinstance(other, Mapping):
+        a, b = one or {}, other or {}
+        if _descend(a) and _descend(b):
+            inner = [
+                leaf
+                for name in sorted(a.keys() | b.keys())
+                if not same(a.get(name), b.get(name))
+                for leaf in leaf_paths(a.get(name), b.get(name), f"{path}.{_escaped(name)}")
+            ]
+            return inner or [path]
+    return [path]
+
+
 def at_path(value: Mapping[str, Any] | None, path: str) -> Any:
     """The entry at a dotted path, or None where there is nothing."""
     current: Any = value
@@ -85,6 +115,30 @@ def with_path(value: Mapping[str, Any], path: str, entry: Any) -> dict[str, Any]
     return out
 
 
+def taken_from(other: Mapping[str, Any], value: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """A copy of `value` with the entry at `path` as `other` has it; a mapping that this leaves empty goes if `other` has none."""
+    out = with_path(value, path, at_path(other, path))
+    names = split_path(path)
+    for depth in range(len(names) - 1, 0, -1):
+        above = ".".join(map(_escaped, names[:depth]))
+        if at_path(out, above) == {} and at_path(other, above) is None:
+            out = with_path(out, above, None)
+    return out
+
+
+def covered(field: str, path: str) -> str | None:
+    """The part of a dotted path that `field` names, or None when `path` is neither that field nor inside it.
+
+    In `field` dots need no backslash, so that people can write `quota.gpu.mig`.
+    """
+    names = split_path(path)
+    wanted = ".".join(split_path(field))
+    for depth in range(1, len(names) + 1):
+        if ".".join(names[:depth]) == wanted:
+            return ".".join(map(_escaped, names[:depth]))
+    return None
+
+
 def split_path(path: str) -> list[str]:
     """The names of a dotted path; a dot inside a name is written `\\.`."""
     names, current, escaped = [], "", False
@@ -99,17 +153,6 @@ def split_path(path: str) -> list[str]:
         else:
             current += letter
     return [*names, current]
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equality of canonical JSON values: `true` is not 1."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
 
 
 def _descend(value: Any) -> bool:

@@ -6,23 +6,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, NoReturn, cast
 
 from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, sha256_hex
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import BadInput, SafetyRefused
 from fleetctl.model.declared import Acceptance
-from fleetctl.model.ids import EngineId, FleetName, TenantId
+from fleetctl.model.ids import EngineId, FleetName, TenantId, is_key, is_name
+from fleetctl.model.live import same
 from fleetctl.model.operation import Operation, OperationError, operation_from_json
 from fleetctl.plan.dangers import Provenance, figures_from_json
 from fleetctl.plan.planner import Plan
-from fleetctl.units import UnitError, parse_date
+from fleetctl.units import UnitError, parse_date, shown
 
 FORMAT: Final = "fleetctl-plan/1"
 FORMAT_VERSION: Final = "1.0"
 MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_DEPTH: Final = 100
+"""A fleet file is nested 64 deep at most, and a plan adds a few levels of its own."""
+
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear in time, whatever the bytes
+_NOT_BRACKETS = bytes(letter for letter in range(256) if letter not in b"[]{}")
+_STEPS = [1 if letter in b"[{" else -1 if letter in b"]}" else 0 for letter in range(256)]
 
 UNREADABLE = code(
     "plan-unreadable",
@@ -84,8 +94,8 @@ class PlanFile:
         }
 
 
-def body_json(plan: Plan) -> dict[str, Any]:
-    """The body of a plan: format, engine, fleet, tenant, operations, acceptances and where the files come from."""
+def body_json(plan: Plan | PlanBody) -> dict[str, Any]:
+    """The body of a plan as JSON: format, engine, fleet, tenant, operations, acceptances and where the files come from."""
     return {
         "format": FORMAT,
         "engine": plan.engine,
@@ -137,6 +147,8 @@ def read_plan(data: bytes) -> PlanFile:
     """
     if len(data) > MAX_BYTES:
         _refuse(UNREADABLE, f"the file has {len(data)} bytes; a plan has at most {MAX_BYTES}")
+    if _depth(data) > MAX_DEPTH:
+        _refuse(UNREADABLE, f"the file is nested more than {MAX_DEPTH} deep")
     top = _object(_json(data), "the file")
     _check_version(top.get("formatVersion"))
     body, context = _object(top.get("body"), "`body`"), _object(top.get("context"), "`context`")
@@ -165,22 +177,30 @@ _BODY_FIELDS: Final = frozenset(
 def read_body(data: Mapping[str, Any]) -> PlanBody:
     """The typed body. Raises BadInput for unknown fields and for anything that `body_json` would not write."""
     if data.get("format") != FORMAT or set(data) - _BODY_FIELDS:
-        unknown = ", ".join(sorted(set(data) - _BODY_FIELDS)) or "none"
+        unknown = ", ".join(map(shown, sorted(set(data) - _BODY_FIELDS)[:5])) or "none"
         _refuse(UNREADABLE, f"`body` is not of the format {FORMAT} (unknown fields: {unknown})")
     operations = data.get("operations")
     if not isinstance(operations, list):
         _refuse(UNREADABLE, "`body.operations` must be a list")
+    acceptances = data.get("acceptances")
+    if not isinstance(acceptances, list):
+        _refuse(UNREADABLE, "`body.acceptances` must be a list")
     try:
-        return PlanBody(
-            engine=EngineId(_string(data, "engine")),
-            fleet=FleetName(_string(data, "fleet")),
-            tenant=TenantId(_string(data, "tenant")),
+        body = PlanBody(
+            engine=EngineId(_string(data, "engine", is_key)),
+            fleet=FleetName(_string(data, "fleet", is_name)),
+            tenant=TenantId(_string(data, "tenant", is_name)),
             operations=tuple(operation_from_json(item) for item in operations),
-            acceptances=tuple(_acceptance(item) for item in data.get("acceptances", [])),
+            acceptances=tuple(_acceptance(item) for item in acceptances),
             provenance=_provenance(data),
         )
     except OperationError as error:
         _refuse(UNREADABLE, f"`body.operations`: {error}")
+    if len({(item.kind, item.id) for item in body.operations}) != len(body.operations):
+        _refuse(UNREADABLE, "`body.operations` names an object twice; a plan does one thing to each")
+    if not same(body_json(body), data):
+        _refuse(UNREADABLE, "`body` is not written as a plan's body is: parts are missing, unknown or out of order")
+    return body
 
 
 def body_bytes(file: PlanFile) -> bytes:
@@ -212,7 +232,13 @@ def _provenance(data: Mapping[str, Any]) -> Provenance:
     if origin is not None:
         entry = _object(origin, "`origin`")
         where = (_string(entry, "root"), _string(entry, "path"))
-    return Provenance(last_commit=last.get("commit"), ancestor=ancestor, origin=where)
+    commit = _string(last, "commit") if last else None
+    return Provenance(last_commit=commit, ancestor=ancestor, origin=where)
+
+
+def _depth(data: bytes) -> int:
+    """How deep JSON text is nested, found before anything recurses into it."""
+    return max(accumulate(_STEPS[letter] for letter in _TEXT.sub(b"", data).translate(None, _NOT_BRACKETS)), default=0)
 
 
 def _json(data: bytes) -> Any:
@@ -229,18 +255,18 @@ def _json(data: bytes) -> Any:
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} comes twice")
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {shown(name)} comes twice")
     return out
 
 
 def _no_float(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of a plan: decimals are strings")
+    raise ValueError(f"{shown(text)} is no number of a plan: decimals are strings")
 
 
 def _check_version(version: Any) -> None:
     if type(version) is not str or version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-        _refuse(UNKNOWN_VERSION, f"`formatVersion` is {version!r}; this version reads {FORMAT_VERSION}")
+        _refuse(UNKNOWN_VERSION, f"`formatVersion` is {shown(str(version))}; this version reads {FORMAT_VERSION}")
 
 
 def _digest(value: Mapping[str, Any], what: str) -> Digest:
@@ -256,17 +282,17 @@ def _object(value: Any, what: str) -> dict[str, Any]:
     return cast(dict[str, Any], value)
 
 
-def _string(data: Mapping[str, Any], name: str) -> str:
+def _string(data: Mapping[str, Any], name: str, fits: Callable[[str], bool] = bool) -> str:
     value = data.get(name)
-    if type(value) is not str:
-        _refuse(UNREADABLE, f"`{name}` must be a string")
+    if type(value) is not str or not fits(value):
+        _refuse(UNREADABLE, f"`{name}` is missing or does not hold what it should")
     return value
 
 
 def _refuse_edited(part: str, stated: Any, found: str) -> NoReturn:
     raise SafetyRefused(
         EDITED.at(
-            f"the {part} has the digest {found}, the file states {stated}; make the plan again with `fleetctl plan`"
+            f"the {part} has the digest {found}, the file states {shown(str(stated))}; make the plan again with `fleetctl plan`"
         )
     )
 
