@@ -11,19 +11,30 @@ from typing import Any, cast
 
 from fleetctl.canonical import canonical_json
 from fleetctl.capacity.decide import Actor, decide
+from fleetctl.capacity.refusals import INVALID_STATE
 from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.errors import EngineRefused, FleetctlError, SafetyRefused
-from fleetctl.model.bodies import Body, OfferBody, OrderBody, PoolBody, TransferBody
+from fleetctl.model.bodies import Body, OrderBody, TransferBody
 from fleetctl.model.codec import encode
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
 from fleetctl.model.ids import EngineId, FleetName, ObjectId, TenantId, fleet_caller
 from fleetctl.model.live import LiveObject, Snapshot, State, state_of
 from fleetctl.model.operation import Operation, Precondition
-from fleetctl.plan.compare import FieldDifference, at_path, differences, same, with_path
+from fleetctl.plan.compare import (
+    FieldDifference,
+    at_path,
+    changed_paths,
+    covered,
+    differences,
+    leaf_paths,
+    same,
+    taken_from,
+)
 from fleetctl.plan.dangers import Danger, Provenance, find_dangers
+from fleetctl.plan.fullset import against_live, against_rows
 from fleetctl.plan.order import in_order
-from fleetctl.plan.resolve import SHARED_DIFFERS, Resolved, resolve
+from fleetctl.plan.resolve import SHARED_DIFFERS, UNASKED, Resolved, resolve
 from fleetctl.units import UnixMs, end_of_date_ms, format_time
 
 PAST_WINDOW = code(
@@ -118,7 +129,7 @@ def draft_plan(
     drafts = _Drafts(fleet, snapshot, now)
     for item in resolved:
         drafts.declare(item)
-    drafts.take_away({item.id for item in resolved})
+    drafts.take_away(resolved)
     operations = in_order((draft.operation for draft in drafts.made.values()), drafts.parents)
     problems += drafts.problems
     problems += _decide_all(operations, drafts, fleet, snapshot, now)
@@ -171,9 +182,10 @@ class _Drafts:
         declared, live = item.declared, item.live
         if item.id not in self.parents and declared.kind in ("tenant", "entitlement"):
             self.parents[item.id] = getattr(item.body, "parent", None)
-        if _window_over(item.body, self.now):
-            if live is None:
-                self.warnings.append(_past(declared, item.body))
+        if _window_over(item.body, self.now) and live is None:
+            self.warnings.append(_past(declared, item.body))
+            return
+        if live is not None and _window_over(item.body, self.now) and _window_over(live.body(), self.now):
             return
         if live is not None and live.archived:
             live = None  # `decide` refuses the creation with `key-archived` and names the next key
@@ -184,14 +196,16 @@ class _Drafts:
         else:
             self._compare(item, live)
 
-    def take_away(self, declared: set[ObjectId]) -> None:
+    def take_away(self, resolved: Iterable[Resolved]) -> None:
         """Draft the end of what the fleet owns and no longer declares."""
         released = set(self.fleet.release)
+        declared = {(item.declared.kind, item.id) for item in resolved}
+        in_files = {item.label for item in self.fleet.objects}  # also what could not be resolved, and is reported
         for live in self.snapshot.objects.values():
             if live.fleet != self.fleet.name or live.archived:
                 continue
             label = live.label
-            if live.id in declared:
+            if (live.kind, live.id) in declared or label in in_files:
                 continue
             if label in released or live.kind in ("tenant", "site"):
                 reason = "listed under release" if label in released else "left the files"
@@ -201,12 +215,30 @@ class _Drafts:
                 self._add(live, "remove", "left the files")
             if live.kind == "entitlement":
                 self.parents[live.id] = getattr(live.body(), "parent", None)
+        self._refuse_idle_releases()
         for label in sorted(released):
             self.warnings.append(
                 RELEASE_NO_EFFECT.at(
                     f"{label} is not bound to fleet {self.fleet.name}; remove the entry", subject=label
                 )
             )
+
+    def _refuse_idle_releases(self) -> None:
+        """An offer cannot be released from a pool that is archived in the same plan: archiving withdraws it."""
+        for key, draft in [*self.made.items()]:
+            item = draft.operation
+            if item.verb != "release" or item.kind != "offer" or item.before is None:
+                continue
+            pool = self.made.get(("pool", ObjectId(str(item.before["pool"]))))
+            if pool is not None and pool.operation.verb == "remove":
+                del self.made[key]
+                self.problems.append(
+                    INVALID_STATE.at(
+                        f"{item.label} cannot be released while {pool.operation.label} is archived, which withdraws "
+                        "every offer of it; take the entry out of `release`, or release the pool too",
+                        subject=item.label,
+                    )
+                )
 
     def _add(self, live: LiveObject, verb: str, reason: str) -> None:
         state = live.state()
@@ -227,6 +259,7 @@ class _Drafts:
 
     def _create(self, item: Resolved) -> None:
         declared = item.declared
+        body = against_rows(item.body, self.snapshot)
         tombstone = self.snapshot.tombstones.get((declared.kind, item.id))
         self.made[declared.kind, item.id] = _Draft(
             Operation(
@@ -234,27 +267,28 @@ class _Drafts:
                 kind=declared.kind,
                 key=declared.key,
                 id=item.id,
-                after=_declared_state(item, item.body),
+                after=_declared_state(item, body),
                 precondition=Precondition(absent=tombstone.version if tombstone else 0, requires=item.requires),
                 reversible=True,
                 reason="declared" if tombstone is None or tombstone.last_applied_json is None else "removed live",
             ),
-            item.body,
+            body,
             declared=declared,
         )
 
     def _compare(self, item: Resolved, live: LiveObject) -> None:
         declared = item.declared
-        body = _with_explicit_zeros(item.body, live)
-        adopting = live.fleet != self.fleet.name
-        if adopting and declared.adopt is None and declared.kind not in ("tenant", "site"):
+        foreign = live.fleet != self.fleet.name
+        unasked = declared.kind in UNASKED and live.fleet is None
+        if foreign and declared.adopt is None and not unasked:
             self._create(item)  # `decide` refuses it with `conflict` and says how to adopt
             return
-        if not adopting and self._equal(declared, body, live):
+        adopting = foreign or declared.key != live.key
+        if not adopting and self._equal(declared, item.body, live):
             return
         before = live.state()
-        after = self._ignoring(declared, _declared_state(item, body), before, live)
-        if same(after, before) and not adopting and declared.key == live.key:
+        after = self._ignoring(declared, _declared_state(item, against_live(item.body, live)), before)
+        if not adopting and same(after, before):
             return
         fields = tuple(differences(after, before, live.last_applied()))
         only_name = [entry.field for entry in fields] == ["name"]
@@ -283,12 +317,14 @@ class _Drafts:
             and canonical_json(encode(declared.kind, body)) == live.body_json
         )
 
-    def _ignoring(self, declared: Declared, after: State, before: State, live: LiveObject) -> State:
+    def _ignoring(self, declared: Declared, after: State, before: State) -> State:
         for entry in self._ignores.get(declared.label, ()):
-            want, have = at_path(after, entry.field), at_path(before, entry.field)
-            if not same(want, have):
-                self.ignored.append(Ignored(entry=entry, declared=want, live=have))
-                after = with_path(after, entry.field, have)
+            leaves = [
+                leaf for path, want, have in changed_paths(after, before) for leaf in leaf_paths(want, have, path)
+            ]
+            for place in sorted({place for leaf in leaves if (place := covered(entry.field, leaf))}):
+                self.ignored.append(Ignored(entry=entry, declared=at_path(after, place), live=at_path(before, place)))
+                after = taken_from(before, after, place)
         return after
 
     def _check_shared(self, item: Resolved, live: LiveObject) -> None:
@@ -331,22 +367,6 @@ def _declared_state(item: Resolved, body: Body) -> State:
     return state_of(
         declared.kind, body, name=declared.name, protect=declared.protect, explicit_only=declared.explicit_only
     )
-
-
-def _with_explicit_zeros(body: Body, live: LiveObject) -> Body:
-    """A manifest is the full set of quota rows: what the live side has beyond it becomes an explicit 0 (readings B06)."""
-    if isinstance(body, OfferBody):
-        was = cast(OfferBody, live.body()).quota
-        return replace(body, quota={**dict.fromkeys(was, 0), **body.quota}) if was.keys() - body.quota.keys() else body
-    if isinstance(body, PoolBody):
-        rows = cast(PoolBody, live.body()).owner_quota if _mentions_more(live, body) else {}
-        return replace(body, owner_quota={**dict.fromkeys(rows, 0), **body.owner_quota}) if rows else body
-    return body
-
-
-def _mentions_more(live: LiveObject, body: PoolBody) -> bool:
-    """Whether the live owner quota may have rows that the declared one lacks; spares decoding unchanged pools."""
-    return canonical_json(dict(body.owner_quota)) not in live.body_json
 
 
 def _window_over(body: Body | None, now: UnixMs) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, cast
 
 from fleetctl.diagnostics import Diagnostic, code
-from fleetctl.model.bodies import Body
+from fleetctl.model.bodies import Body, OfferBody
 from fleetctl.model.codec import attribute_of
 from fleetctl.model.declared import Declared, Fleet
 from fleetctl.model.ids import Kind, ObjectId, derive_id, fleet_caller
@@ -25,12 +25,24 @@ ADOPT_NOT_FOUND = code(
     trigger="`adopt` names an id that is not live, or is archived",
     engine_code="NOT_FOUND",
 )
+SAME_OBJECT = code(
+    "same-object",
+    "Two declared objects stand for one live object",
+    trigger="`adopt` names an object that another entry of the files stands for already",
+    engine_code="CONFLICT",
+)
 SHARED_DIFFERS = code(
     "shared-differs",
     "Two fleets declare the same tenant or site differently",
     trigger="a tenant or site that another fleet owns is declared with other values than its live ones",
     engine_code="CONFLICT",
 )
+
+
+SHAREABLE: Final[frozenset[Kind]] = frozenset({"tenant", "site"})
+"""Kinds that several fleets may declare, if they agree."""
+UNASKED: Final[frozenset[Kind]] = SHAREABLE | {"offer"}
+"""Kinds that are taken over without `adopt` while no fleet owns them: what they are does not depend on who declares them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +68,14 @@ class Bindings:
         self.snapshot = snapshot
         self._bound: dict[tuple[str, Kind, str], LiveObject] = {}
         self._shared: dict[tuple[Kind, str, str], LiveObject] = {}
+        self._offers: dict[tuple[str, str], LiveObject] | None = None
         for item in snapshot.objects.values():
             if item.fleet is not None:
                 self._bound[item.fleet, item.kind, item.key] = item
-            if item.kind in ("tenant", "site"):
-                self._shared[item.kind, item.tenant, item.key] = item
+            if item.kind == "site":
+                place = (item.kind, item.tenant, item.key)
+                first = self._shared.setdefault(place, item)
+                self._shared[place] = min(first, item, key=lambda site: site.id)  # arbitrary, and the same everywhere
 
     def of(self, fleet: str, kind: Kind, key: str) -> LiveObject | None:
         """What a fleet's key is bound to."""
@@ -71,6 +86,16 @@ class Bindings:
         if kind == "tenant":
             return self.snapshot.objects.get((kind, ObjectId(key)))
         return self._shared.get((kind, tenant, key))
+
+    def offer(self, body: OfferBody) -> LiveObject | None:
+        """The live offer of a pool (by id) to a tenant: what an offer is, whatever its key (readings B06)."""
+        if self._offers is None:
+            self._offers = {}
+            for item in self.snapshot.objects.values():
+                if item.kind == "offer":
+                    other = cast(OfferBody, item.body())
+                    self._offers[other.pool, other.to] = item
+        return self._offers.get((body.pool, body.to))
 
 
 def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diagnostic]]:
@@ -91,9 +116,28 @@ def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diag
         body, requires = _with_ids(item, ids, bindings, problems)
         if body is None:
             continue
-        shared = live is not None and live.fleet not in (None, fleet.name) and item.adopt is None
+        if live is None and isinstance(body, OfferBody):
+            live = bindings.offer(body)
+            id = id if live is None else live.id
+        shared = item.kind in SHAREABLE and live is not None and live.fleet not in (None, fleet.name)
         resolved.append(Resolved(declared=item, id=id, body=body, live=live, shared=shared, requires=requires))
-    return resolved, problems
+    return _distinct(resolved, problems), problems
+
+
+def _distinct(resolved: Iterable[Resolved], problems: list[Diagnostic]) -> list[Resolved]:
+    """The first of those that stand for one live object, each other one reported."""
+    first: dict[tuple[Kind, ObjectId], Resolved] = {}
+    for item in resolved:
+        other = first.setdefault((item.declared.kind, item.id), item)
+        if other is not item:
+            problems.append(
+                SAME_OBJECT.at(
+                    f"{item.declared.label} and {other.declared.label} both stand for {item.id}; remove one of them",
+                    span=item.declared.span,
+                    subject=item.declared.label,
+                )
+            )
+    return list(first.values())
 
 
 def _live_of(
@@ -112,7 +156,7 @@ def _live_of(
             )
             return bound
         return wanted
-    if bound is None and item.kind in ("tenant", "site"):
+    if bound is None and item.kind in SHAREABLE:
         return bindings.shareable(item.kind, fleet.tenant, item.key)
     if bound is not None:
         return bound
@@ -137,7 +181,8 @@ def _with_ids(
         if found is None or found.archived:
             problems.append(
                 UNKNOWN_REFERENCE.at(
-                    f"`{field}` of {item.label} names {kind} `{name}`, but fleet {other} owns no live {kind} with the key `{key}`",
+                    f"`{field}` of {item.label} names {kind} `{name}`, but fleet {other} owns no live {kind} with the key "
+                    f"`{key}`; apply that fleet first, or correct the reference",
                     span=item.span,
                     subject=item.label,
                 )
