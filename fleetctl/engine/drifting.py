@@ -14,9 +14,11 @@ from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.planning import Source, provenance
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
-from fleetctl.engine.streams import journal_events, read_usages, verify_stream
+from fleetctl.engine.streams import Usages, journal_events, read_usages, verify_stream
+from fleetctl.engine.witnessing import check_receipts
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.ledger.entries import JournalEvent, Reported
+from fleetctl.ledger.verify import Verification
 from fleetctl.model.declared import Fleet
 from fleetctl.plan.drift import Drift, DriftItem, find_drift
 from fleetctl.plan.planner import draft_plan
@@ -57,6 +59,7 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
             snapshot = load_snapshot(engine, reader, usages)
             check_state(engine, reader, digests_of(snapshot.objects))
             check_quotas(snapshot)
+            check_receipts(engine, reader, (journal, _whole(engine, reader, usages, full)), full=full)
             if full:
                 _check_tables(engine, reader)
         except (Tampered, NotVerified) as error:
@@ -92,6 +95,11 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
             result=result,
         )
     return sealed.seq
+
+
+def _whole(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Verification:
+    """The usage ledger from genesis when all of it is asked for, else as far back as its checkpoint."""
+    return verify_stream(engine, reader, usages.stream) if full else usages.verification
 
 
 def _check_tables(engine: Engine, reader: Reader) -> None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from fleetctl.canonical import canonical_bytes
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
-from fleetctl.engine.streams import LEDGER_TAMPERED, head_of
+from fleetctl.engine.streams import head_of
 from fleetctl.engine.witnessing import read_settings, roster
-from fleetctl.ledger.audit import Bounds, Report, audit, with_journal
+from fleetctl.ledger.audit import RESUME_MISMATCH, Bounds, Reason, Report, audit, with_journal
 from fleetctl.ledger.keys import public_key
 from fleetctl.ports import Reader
 
@@ -45,7 +45,7 @@ def audit_engine(engine: Engine, bounds: Bounds | None = None, *, cross_check: b
     """Verify both streams of the engine from genesis, with its receipts and the keys of its settings."""
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        known = roster(read_settings(reader))
+        known = roster(read_settings(reader), engine.witnesses)
         reports = []
         for stream in (usage_stream(reader), journal_stream(reader)):
             data = _stream_bytes(reader, stream)
@@ -61,8 +61,12 @@ def audit_engine(engine: Engine, bounds: Bounds | None = None, *, cross_check: b
                 cross_check=cross_check,
             )
             if report.verification.ok and report.verification.tip != head:
-                note = f"the state says length {head.length}: {LEDGER_TAMPERED.summary.lower()}"
-                report = replace(report, notes=(*report.notes, note))
+                found = report.verification
+                detail = (
+                    f"{head.ledger} ends at {found.length} with the head {found.head.hex()[:16]}…, the state says "
+                    f"{head.length} and {head.address.hex()[:16]}…: entries were cut or added in the database"
+                )
+                report = replace(report, reasons=(*report.reasons, Reason(code=RESUME_MISMATCH.name, detail=detail)))
             reports.append((report, data))
     (usage, _), (journal, journal_data) = reports
     return with_journal(usage, journal, journal_data)

@@ -5,23 +5,35 @@ Nothing is shown before it is committed, and whatever a witness does, what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import head_of
-from fleetctl.errors import NotVerified, SafetyRefused, Tampered, Unreachable
+from fleetctl.errors import BadInput, FleetctlError, NotVerified, SafetyRefused, Tampered, Unreachable
 from fleetctl.ledger import cose
-from fleetctl.ledger.chain import Head, address_of, genesis
+from fleetctl.ledger.audit import RECEIPT_FAILED
+from fleetctl.ledger.chain import Head, address_of, empty, genesis
+from fleetctl.ledger.identifiers import stream_of
 from fleetctl.ledger.keys import public_key
-from fleetctl.ledger.receipts import Attestation, Judged, WitnessKey, grading, judge, read_receipt
+from fleetctl.ledger.receipts import (
+    FAILING,
+    MAX_RECEIPTS,
+    Attestation,
+    Judged,
+    WitnessKey,
+    grading,
+    judge,
+    read_receipt,
+)
 from fleetctl.ledger.statement import BadStatement
 from fleetctl.ledger.verify import Verification
 from fleetctl.model.bodies import SettingsBody
-from fleetctl.model.codec import decode
 from fleetctl.model.ids import SETTINGS_ID
-from fleetctl.ports import Reader, StoredReceipt, Witness
+from fleetctl.ports import Reader, StoredReceipt, Witness, WitnessElsewhere
 
 ROLLED_BACK = code(
     "state-rolled-back",
@@ -29,6 +41,9 @@ ROLLED_BACK = code(
     trigger="a witness holds a receipt for a longer ledger or for another head at a length that this state has",
     exit_code=3,
 )
+
+_RESUMES: Final = 3
+"""Others may move the same ledger at a witness meanwhile, but not for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +65,7 @@ class Witnessed:
     receipts: tuple[StreamReceipt, ...] = ()
     co_located: bool = False
     covering: int = 0
-    """Independent witnesses, counted by key, whose receipts cover both heads."""
+    """Independent witnesses, counted by key, whose receipts cover both ledgers as far as was asked."""
     required: int = 0
     notes: tuple[str, ...] = ()
 
@@ -59,27 +74,35 @@ class Witnessed:
         return self.covering >= max(self.required, at_least)
 
 
-def roster(settings: SettingsBody) -> list[WitnessKey]:
-    """The witnesses that the engine's settings name, with their keys."""
+def roster(settings: SettingsBody, witnesses: Iterable[Witness] = ()) -> list[WitnessKey]:
+    """The witnesses that the engine's settings name, with their keys.
+
+    One is co-located when the settings say so, or when it is one of `witnesses` that says so itself.
+    """
+    beside = {*settings.co_located, *(item.id for item in witnesses if item.co_located)}
     return [
-        WitnessKey(witness=id, key=public_key(bytes.fromhex(key)), co_located=id in settings.co_located)
+        WitnessKey(witness=id, key=public_key(bytes.fromhex(key)), co_located=id in beside)
         for id, key in sorted(settings.witnesses.items())
     ]
 
 
 def read_settings(reader: Reader) -> SettingsBody:
-    """The engine's settings without reading everything else."""
+    """The engine's settings without reading everything else. Raises Tampered when they cannot be what an engine wrote."""
     found = reader.object("settings", SETTINGS_ID)
-    body = found.body() if found is not None else decode("settings", {})
-    assert isinstance(body, SettingsBody)
+    try:
+        body = found.body() if found is not None else SettingsBody()
+        assert isinstance(body, SettingsBody)
+        roster(body)
+    except (ValueError, RecursionError, BadInput) as error:
+        raise Tampered(STATE_TAMPERED.at(f"the engine's settings cannot be read: {error}; restore a backup")) from None
     return body
 
 
 def refuse_rollback(engine: Engine) -> None:
-    """Ask every witness for its newest receipts, then compare. One that does not answer says nothing.
+    """Ask every witness for its newest receipts, then compare them, and those that are kept, with this state.
 
-    The witness is asked first and this state read after: heads only grow, so an apply that runs beside this one is
-    never mistaken for a rollback. Raises SafetyRefused.
+    A witness is asked first and this state read after: heads only grow, so an apply that runs beside this one is
+    never mistaken for a rollback. One that does not answer says nothing. Raises SafetyRefused.
     """
     with engine.store.read() as reader:
         streams = (journal_stream(reader), usage_stream(reader))
@@ -89,11 +112,10 @@ def refuse_rollback(engine: Engine) -> None:
         for stream in streams
         if (sealed := _newest(witness, engine.ledger(stream))) is not None
     ]
-    if not answers:
-        return
     with engine.store.read() as reader:
-        known = roster(read_settings(reader))
-        for stream, sealed in answers:
+        known = roster(read_settings(reader), engine.witnesses)
+        kept = [(stream, item.sealed) for stream in streams for item in _newest_by_witness(reader.receipts(stream))]
+        for stream, sealed in dict.fromkeys((*answers, *kept)):
             found = _judge(engine, reader, stream, sealed, known)
             if found.verdict in ("ahead", "fork"):
                 raise SafetyRefused(
@@ -105,58 +127,76 @@ def refuse_rollback(engine: Engine) -> None:
                 )
 
 
+def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verification], *, full: bool) -> None:
+    """The receipts that are kept are what they claim to be. `full` looks at the newest MAX_RECEIPTS of each stream, else the newest of each witness.
+
+    Raises NotVerified.
+    """
+    known = roster(read_settings(reader), engine.witnesses)
+    for found in verifications:
+        kept = reader.receipts(stream_of(found.ledger))
+        looked_at = kept[-MAX_RECEIPTS:] if full else _newest_by_witness(kept)
+        judged = judge(
+            [item.sealed for item in looked_at],
+            found,
+            steward_keys=[engine.steward_key],
+            roster=known,
+            now_ms=engine.clock.now_ms(),
+        )
+        wrong = [item for item in judged if item.verdict in FAILING]
+        if wrong:
+            raise NotVerified(
+                RECEIPT_FAILED.at(
+                    f"{found.ledger}: a receipt by {item.receipt.witness if item.receipt else 'nobody known'} is "
+                    f"{item.verdict}: {item.detail}"
+                )
+                for item in wrong
+            )
+
+
 def witness_heads(engine: Engine) -> Witnessed:
-    """Show both heads to every witness and keep the receipts. Never raises for what a witness does."""
+    """Show both heads to every witness and keep the receipts. Never raises for what a witness does.
+
+    Coverage is judged for the heads as they stand now: what others append meanwhile takes nothing away from it.
+    """
     notes: list[str] = []
     fresh: list[StoredReceipt] = []
-    for witness in engine.witnesses:
-        with engine.store.read() as reader:
-            jobs = [_job(engine, reader, witness, stream) for stream in (journal_stream(reader), usage_stream(reader))]
-        for job in jobs:
-            if job is None:
-                continue
-            try:
-                sealed = witness.advance(job.head.ledger, job.old_length, job.old_head, job.entries)
-            except (Unreachable, NotVerified) as error:
-                notes.append(f"witness {witness.id}: {error.diagnostics[0].detail}")
-                continue
-            except KeyboardInterrupt:
-                notes.append(f"witness {witness.id}: interrupted; finish with `fleetctl ledger witness`")
-                break
-            with engine.store.read() as reader:
-                found = _judge(engine, reader, job.stream, sealed, roster(read_settings(reader)))
-            if found.receipt is None or found.verdict not in ("witnessed", "prefix"):
-                notes.append(f"witness {witness.id}: its receipt is {found.verdict}: {found.detail}")
-                continue
-            fresh.append(
-                StoredReceipt(
-                    stream=job.stream,
-                    witness=found.receipt.witness,
-                    length=found.receipt.length,
-                    head=found.receipt.head,
-                    at_ms=found.receipt.at_ms,
-                    sealed=sealed,
-                )
-            )
+    with engine.store.read() as reader:
+        heads = {stream: head_of(engine, reader, stream) for stream in (journal_stream(reader), usage_stream(reader))}
+    try:
+        for witness in engine.witnesses:
+            for stream, head in heads.items():
+                try:
+                    fresh += _receipts(engine, witness, stream, head)
+                except FleetctlError as error:
+                    notes.append(f"witness {witness.id}: {error.diagnostics[0].detail}")
+    except KeyboardInterrupt:
+        notes.append("interrupted; finish with `fleetctl ledger witness`")
     if fresh:
-        with engine.store.write(60_000) as tx:
-            for receipt in fresh:
-                tx.put_receipt(receipt)
-    return witnessed(engine, notes)
+        try:
+            with engine.store.write(60_000) as tx:
+                for receipt in fresh:
+                    tx.put_receipt(receipt)
+        except FleetctlError as error:  # what was committed stands, and the witness has it
+            notes.append(f"the receipts could not be kept, `fleetctl ledger witness` asks again: {error}")
+    return witnessed(engine, notes, {stream: head.length for stream, head in heads.items()})
 
 
-def witnessed(engine: Engine, notes: Iterable[str] = ()) -> Witnessed:
-    """How far the heads are witnessed by the receipts that are kept."""
+def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int] | None = None) -> Witnessed:
+    """How far the ledgers are witnessed by the receipts that are kept. `heads` are lengths by stream to be covered; absent: all of each."""
     with engine.store.read() as reader:
         settings = read_settings(reader)
-        known = roster(settings)
+        known = roster(settings, engine.witnesses)
         by_stream: list[tuple[str, Head, list[Judged]]] = []
         for stream in (journal_stream(reader), usage_stream(reader)):
             newest = _newest_by_witness(reader.receipts(stream))
             judged = [_judge(engine, reader, stream, item.sealed, known) for item in newest]
             by_stream.append((stream, head_of(engine, reader, stream), judged))
     grades = [grading(judged, head.length) for _, head, judged in by_stream]
-    covering = set.intersection(*(_covering(judged, known) for _, _, judged in by_stream))
+    wanted = heads or {}
+    covering = set.intersection(
+        *(_covering(judged, known, wanted.get(stream, head.length)) for stream, head, judged in by_stream)
+    )
     return Witnessed(
         grade=_weakest([item.grade for item in grades]),
         receipts=tuple(
@@ -178,24 +218,64 @@ def witnessed(engine: Engine, notes: Iterable[str] = ()) -> Witnessed:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    stream: str
-    head: Head
-    old_length: int
-    old_head: bytes
-    entries: Sequence[bytes]
+def _receipts(engine: Engine, witness: Witness, stream: str, head: Head) -> list[StoredReceipt]:
+    """A fresh receipt that covers `head`, or none when one is kept already.
+
+    A witness that knows the ledger at another place of the same chain (a receipt was lost, or another process was
+    faster) is asked again from there. Raises Unreachable, NotVerified.
+    """
+    start = _known_place(engine, witness, stream, head)
+    if start == head:
+        return []
+    for _ in range(_RESUMES):
+        try:
+            return [_accepted(engine, stream, _ask(engine, witness, stream, start, head))]
+        except WitnessElsewhere as elsewhere:
+            start = replace(head, length=elsewhere.length, address=elsewhere.head)
+            with engine.store.read() as reader:
+                if not _on_chain(engine, reader, stream, start):
+                    raise
+    return [_accepted(engine, stream, _ask(engine, witness, stream, start, head))]
 
 
-def _job(engine: Engine, reader: Reader, witness: Witness, stream: str) -> _Job | None:
+def _known_place(engine: Engine, witness: Witness, stream: str, head: Head) -> Head:
+    """Where the newest good receipt of a witness is, up to `head`; genesis without one."""
+    with engine.store.read() as reader:
+        known = roster(read_settings(reader), engine.witnesses)
+        kept = [item for item in reader.receipts(stream) if item.witness == witness.id and item.length <= head.length]
+        for item in sorted(kept, key=lambda item: item.length, reverse=True):
+            found = _judge(engine, reader, stream, item.sealed, known)
+            if found.receipt is not None and found.verdict in ("witnessed", "prefix"):
+                return replace(head, length=found.receipt.length, address=found.receipt.head)
+    return empty(head.ledger)
+
+
+def _ask(engine: Engine, witness: Witness, stream: str, start: Head, head: Head) -> bytes:
+    with engine.store.read() as reader:
+        entries = list(reader.entries(stream, start.length, max(start.length, head.length)))
+    return witness.advance(head.ledger, start.length, start.address, entries)
+
+
+def _accepted(engine: Engine, stream: str, sealed: bytes) -> StoredReceipt:
+    """An answer as a receipt to keep. Raises NotVerified for one that says nothing good of this ledger."""
+    with engine.store.read() as reader:
+        found = _judge(engine, reader, stream, sealed, roster(read_settings(reader), engine.witnesses))
+    receipt = found.receipt
+    if receipt is None or found.verdict not in ("witnessed", "prefix"):
+        raise NotVerified(RECEIPT_FAILED.at(f"its receipt is {found.verdict}: {found.detail}"))
+    return StoredReceipt(
+        stream=stream,
+        witness=receipt.witness,
+        length=receipt.length,
+        head=receipt.head,
+        at_ms=receipt.at_ms,
+        sealed=sealed,
+    )
+
+
+def _on_chain(engine: Engine, reader: Reader, stream: str, place: Head) -> bool:
     head = head_of(engine, reader, stream)
-    kept = [item for item in reader.receipts(stream) if item.witness == witness.id and item.length <= head.length]
-    newest = max(kept, key=lambda item: item.length, default=None)
-    if newest is not None and (newest.length, newest.head) == (head.length, head.address):
-        return None
-    old_length, old_head = (newest.length, newest.head) if newest else (0, genesis(head.ledger))
-    entries = list(reader.entries(stream, old_length, head.length))
-    return _Job(stream=stream, head=head, old_length=old_length, old_head=old_head, entries=entries)
+    return place.length <= head.length and _address_at(reader, head, place.length) == place.address
 
 
 def _newest(witness: Witness, ledger: str) -> bytes | None:
@@ -234,7 +314,6 @@ def _judge(engine: Engine, reader: Reader, stream: str, sealed: bytes, known: Se
 
 
 def _stated_length(sealed: bytes) -> int:
-
     try:
         return read_receipt(sealed)[0].length
     except BadStatement:
@@ -254,13 +333,16 @@ def _address_at(reader: Reader, head: Head, length: int) -> bytes:
         raise Tampered(ROLLED_BACK.at(f"entry {length - 1} of {head.ledger} cannot be read: {error}")) from None
 
 
-def _covering(judged: Iterable[Judged], known: Sequence[WitnessKey]) -> set[bytes]:
-    """Keys of independent witnesses whose receipts cover the very head."""
+def _covering(judged: Iterable[Judged], known: Sequence[WitnessKey], length: int) -> set[bytes]:
+    """Keys of independent witnesses whose receipts cover the ledger to at least `length`."""
     keys = {item.witness: bytes(item.key) for item in known}
     return {
         keys[item.receipt.witness]
         for item in judged
-        if item.receipt is not None and item.verdict == "witnessed" and not item.co_located
+        if item.receipt is not None
+        and item.verdict in ("witnessed", "prefix")
+        and item.receipt.length >= length
+        and not item.co_located
     }
 
 
