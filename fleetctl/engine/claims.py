@@ -36,6 +36,12 @@ CLAIM_NOT_OPEN = code(
     trigger="a release of a claim that was never admitted or is released already",
     engine_code="INVALID_STATE",
 )
+CLAIM_HELD = code(
+    "claim-held",
+    "A running reservation holds the claim",
+    trigger="`claims release` of the claim that a reservation made, while it runs",
+    engine_code="INVALID_STATE",
+)
 ENTITLEMENT_NOT_FOUND = code(
     "entitlement-not-found",
     "No live entitlement has this id or key",
@@ -135,12 +141,17 @@ def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim
 def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_ms: int = WAIT_MS) -> Release:
     """End a claim. Without a reading its reservation is charged, at Estimator (readings A38).
 
-    Raises EngineRefused for a claim that is not open.
+    Raises EngineRefused for a claim that is not open, or that a running reservation holds: both end in one command.
     """
     check_identifier(claim, "claim")
     with engine.store.write(wait_ms) as tx:
         check_identity(engine, tx)
         check_open(tx)
+        held = tx.reservation(claim)
+        if held is not None and held.state == "active":
+            _refuse(
+                CLAIM_HELD, f"reservation {claim} runs on it; end that with `fleetctl reservations end {claim}`", claim
+            )
         return release_in(engine, tx, read_usages(engine, tx), claim, reading)
 
 
