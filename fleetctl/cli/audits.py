@@ -51,6 +51,8 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     """Verify a file or a bundle. Raises Usage, Unreachable, BadInput; nothing for what is in it."""
     from fleetctl.ledger.audit import with_journal
 
+    if known.steward_key is None:
+        raise Usage(KEY_NEEDED.at("give the steward's public key, got from its owner, with --steward-key PUB"))
     if not path.is_dir():
         return _audit(read_ledger(path), known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
     found = read_bundle(path)
@@ -104,8 +106,7 @@ def _audit(
     from fleetctl.ledger.identifiers import ledger_id
     from fleetctl.ledger.keyfiles import load_public_key
 
-    if known.steward_key is None:
-        raise Usage(KEY_NEEDED.at("give the steward's public key, got from its owner, with --steward-key PUB"))
+    assert known.steward_key is not None, "checked before anything was read"
     steward = known.steward or first_steward(data)
     if steward is None:
         raise Usage(KEY_NEEDED.at("the ledger is empty and says nothing of its steward; give its id with --steward"))

@@ -52,7 +52,7 @@ def github_annotations(diagnostics: Iterable[Diagnostic], path: str = "") -> str
 
 def explanation(code: Code) -> Document:
     """What a code means, for `explain`."""
-    facts = [("severity", code.severity)]
+    facts: list[tuple[str, str]] = [("severity", code.severity)]
     if code.severity == "error":
         facts.append(("exit", str(code.exit_code)))
     if code.engine_code is not None:

@@ -1,0 +1,225 @@
+"""Capacity and use by the command line: what each tenant sees, verdicts, claims, settings, state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import FLEET, NOW, Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(path=tmp_path).with_engine(fleet=FLEET)
+    made.ok("apply", ".", "--yes", "--now", NOW)
+    return made
+
+
+def test_a_tenant_sees_the_pools_it_is_offered_with_its_quota(home: Home) -> None:
+    """Seed, "Offerings": the answer of pools.list as the offered tenant gets it."""
+    (pool,) = home.json("pools", "list", "--as", "acme")["items"]
+    assert (pool["owned"], pool["archived"], pool["body"]["gpuModel"]) == (False, False, "H100")
+    assert pool["quotas"] == [{"tenant": "acme", "resource": "gpu", "max": 32, "used": 0, "available": 32}]
+    assert home.json("pools", "list", "--as", "other")["items"] == []
+    assert (
+        home.json("pools", "get", "pool-fra1-h100", "--as", "other", exit=1)["diagnostics"][0]["engineCode"]
+        == "NOT_FOUND"
+    )
+
+
+def test_the_eight_methods(home: Home) -> None:
+    made = home.json(
+        "pools", "create", "p2", "--site", "fra1", "--class", "metal-host", "--gpu-model", "H200", "--now", NOW
+    )
+    assert (made["result"], made["label"], made["method"]) == ("done", "pool/p2", "pools.create")
+    assert (
+        home.json(
+            "pools", "create", "p2", "--site", "fra1", "--class", "metal-host", "--gpu-model", "H200", "--now", NOW
+        )["result"]
+        == "nothing-to-do"
+    )
+    conflict = home.json(
+        "pools", "create", "p2", "--site", "fra1", "--class", "vps-host", "--gpu-model", "H200", "--now", NOW, exit=1
+    )
+    assert conflict["diagnostics"][0]["engineCode"] == "CONFLICT"
+    home.ok("pools", "update", "p2", "--policy", '{"maxPending": "12h", "disruptionBudget": 0.1}', "--now", NOW)
+    assert home.json("pools", "get", "p2")["body"]["policy"] == {"maxPendingMs": 43_200_000, "disruptionBudget": "0.1"}
+    home.ok("pools", "offer", "p2", "--to", "acme", "--quota", "gpu=8", "--now", NOW)
+    home.ok("pools", "offer", "p2", "--to", "acme", "--quota", "vcpu=64", "--now", NOW)
+    assert {(row["resource"], row["max"]) for row in home.json("quotas", "list", "p2", "--as", "acme")["items"]} == {
+        ("gpu", 8),
+        ("vcpu", 64),
+    }
+    assert home.json("pools", "capacity", "p2")["gpus"] == 0
+    home.ok("pools", "unoffer", "p2", "--to", "acme", "--now", NOW)
+    assert home.json("pools", "unoffer", "p2", "--to", "acme", "--now", NOW)["result"] == "nothing-to-do"
+    home.ok("pools", "archive", "p2", "--now", NOW)
+    assert home.json("pools", "archive", "p2", "--now", NOW)["result"] == "nothing-to-do"
+    assert [item["key"] for item in home.json("pools", "list")["items"]] == ["pool-fra1-h100"]
+    types = [item["type"] for item in home.json("events", "list")["items"]]
+    assert {"pool.created", "pool.updated", "pool.offered", "pool.unoffered", "pool.archived"} <= set(types)
+
+
+def test_events_go_on_where_the_last_answer_ended(home: Home) -> None:
+    first = home.json("events", "list", "--limit", "1")
+    rest = home.json("events", "list", "--since", str(first["next"]))
+    assert [item["seq"] for item in first["items"] + rest["items"]] == list(range(1, rest["next"] + 1))
+
+
+def test_reservations_and_claims(home: Home) -> None:
+    home.ok("nodes", "join", "--pool", "pool-fra1-h100", "--name", "n1", "--gpus", "16", "--now", NOW)
+    create = ("reservations", "create", "--tenant", "acme", "--pool", "pool-fra1-h100", "--now", NOW)
+    pays = ("--entitlement", "ent-acme", "--grade", "ModelBased", "--energy")
+    made = home.json(*create, "--gpus", "8", *pays, "5MJ", "--key", "k1")
+    assert (made["reservation"]["state"], made["claim"]["verdict"], made["existing"]) == ("active", "Admit", False)
+    assert home.json(*create, "--gpus", "8", *pays, "5MJ", "--key", "k1")["existing"] is True
+    failed = home.json(*create, "--gpus", "1", *pays, "50MJ")
+    assert (failed["reservation"]["state"], failed["claim"]["reasons"]) == ("failed", ["never-fits"])
+    (claim,) = home.json("claims", "list")["items"]
+    assert (claim["reserved_uj"], claim["devices"]) == (5 * 10**12, 8)
+    ended = home.json(
+        "reservations", "end", made["reservation"]["id"], "--energy", "4MJ", "--grade", "HwShunt", "--now", NOW
+    )
+    assert ended["release"]["spent_uj"] == 4 * 10**12
+    assert home.json("claims", "list")["items"] == []
+    assert home.json("entitlements", "usage", "ent-acme")["items"][0]["spent_uj"] == 4 * 10**12
+
+
+def test_a_queue_and_a_deny_are_answers(home: Home) -> None:
+    """cli.md, exit codes: 0."""
+    admit = ("claims", "admit", "--entitlement", "ent-acme", "--grade", "Estimator", "--now", NOW)
+    assert home.json(*admit, "--claim", "c1", "--devices", "8", "--energy", "40MJ")["verdict"] == "Admit"
+    queued = home.json(*admit, "--claim", "c2", "--devices", "1", "--energy", "1J")
+    assert (queued["verdict"], queued["entry"]) == ("Queue", None)
+    assert home.json(*admit, "--claim", "c3", "--devices", "99", "--energy", "1J")["verdict"] == "Deny"
+    assert (
+        home.json(*admit, "--claim", "c1", "--devices", "1", "--energy", "1J", exit=1)["diagnostics"][0]["code"]
+        == "duplicate-claim"
+    )
+    home.ok("claims", "release", "--claim", "c1", "--now", NOW)
+    assert (
+        home.json("claims", "release", "--claim", "c1", "--now", NOW, exit=1)["diagnostics"][0]["code"]
+        == "claim-not-open"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (
+            "claims",
+            "admit",
+            "--entitlement",
+            "e",
+            "--claim",
+            "c",
+            "--devices",
+            "1",
+            "--energy",
+            "5XJ",
+            "--grade",
+            "Estimator",
+        ),
+        (
+            "claims",
+            "admit",
+            "--entitlement",
+            "e",
+            "--claim",
+            "c",
+            "--devices",
+            "1",
+            "--energy",
+            "5MJ",
+            "--grade",
+            "Guess",
+        ),
+        ("claims", "release", "--claim", "c", "--energy", "5MJ"),
+        ("reservations", "create", "--tenant", "a", "--pool", "p", "--gpus", "1", "--energy", "5MJ"),
+        ("pools", "offer", "p", "--to", "a", "--quota", "gpu"),
+        ("pools", "offer", "p", "--to", "a", "--quota", "gpu=1e3"),
+        ("pools", "offer", "p", "--to", "a", "--quota", "gpu=1", "--priority", "1001"),
+        ("pools", "update", "p"),
+        ("ledger", "export"),
+        ("ledger", "verify", "file"),
+        ("settings", "set", "nothing", "1"),
+        ("plan",),
+        ("plan", "a", "b"),
+        ("nonsense",),
+        ("pools", "nonsense"),
+        (),
+        ("--format", "yaml", "status"),
+        ("status", "--format", "github"),
+        ("status", "--now", "yesterday"),
+    ],
+)
+def test_usage_errors_are_64_in_text_and_json(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """cli.md: click's own 2 is mapped, so that 2 means only one thing; pins: JSON says `error` too."""
+    home = Home(path=tmp_path)
+    done = home.run(*arguments)
+    assert (done.exit, done.error, done.out) == (64, None, "")
+    assert done.err.strip()
+    if "--format" not in arguments:
+        done = home.run("--format", "json", *arguments)
+        assert (done.exit, done.json["result"]) == (64, "error")
+
+
+def test_settings_are_journalled(home: Home) -> None:
+    before = home.json("settings", "list")["settings"]
+    assert before["shareThresholdPercent"] == 10
+    assert home.json("settings", "set", "shareThresholdPercent", "20", "--now", NOW)["method"] == "settings.set"
+    assert home.json("settings", "list")["settings"]["shareThresholdPercent"] == 20
+    assert (
+        home.json("settings", "set", "shareThresholdPercent", "0", exit=1)["diagnostics"][0]["code"] == "setting-value"
+    )
+    assert home.json("history", "settings/engine")["entries"][0]["method"] == "settings.set"
+
+
+def test_backup_and_restore(home: Home) -> None:
+    home.ok("state", "backup", "backup.db")
+    assert home.run("state", "backup", "backup.db").exit == 1
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=8", "--now", NOW)
+    assert home.json("state", "restore", "backup.db")["journal_length"] == 1
+    assert home.json("quotas", "list", "pool-fra1-h100", "--as", "acme")["items"][0]["max"] == 32
+
+
+def test_a_backup_of_another_engine_is_refused(home: Home, tmp_path: Path) -> None:
+    other = Home(path=tmp_path / "other")
+    other.path.mkdir()
+    other.with_engine("eng_other").ok("state", "backup", str(home.work / "other.db"))
+    assert home.run("state", "restore", "other.db").exit == 3
+    assert (
+        home.run("state", "restore", "other.db", "--state", f"sqlite:{home.path}/state/fleetctl/eng_test/state.db").exit
+        == 3
+    )
+    assert home.json("ledger", "verify")["result"] == "ok"
+
+
+def test_a_moved_state_is_closed_and_the_new_one_goes_on(home: Home) -> None:
+    old = f"sqlite:{home.path}/state/fleetctl/eng_test/state.db"
+    home.ok("state", "move", f"sqlite:{home.work}/moved/state.db", "--now", NOW)
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=8", "--now", NOW)
+    assert home.json("drift", ".", exit=2)["items"][0]["live"] == 8
+    assert (
+        home.json("apply", ".", "--yes", "--now", NOW, "--state", old, exit=3)["diagnostics"][0]["code"]
+        == "engine-closed"
+    )
+    assert home.run("state", "move", f"sqlite:{home.work}/moved/state.db", "--now", NOW).exit == 1
+
+
+def test_a_copy_is_another_engine_with_the_same_configuration(home: Home) -> None:
+    made = home.json("state", "copy", f"sqlite:{home.work}/copy/state.db", "--engine", "eng_copy", "--now", NOW)
+    (home.work / "elsewhere").mkdir()
+    elsewhere = home.write("elsewhere/fleetctl.toml", 'engine = "eng_copy"\n').parent
+    assert made["objects"] == 6
+    assert home.json("pools", "list", cwd=elsewhere)["items"][0]["key"] == "pool-fra1-h100"
+    assert home.json("ledger", "head", cwd=elsewhere)["heads"][1]["length"] == 0
+    assert home.json("ledger", "verify", cwd=elsewhere)["result"] == "ok"
+
+
+def test_rebuild_gives_the_same_state(home: Home) -> None:
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=8", "--now", NOW)
+    before = home.json("status")
+    assert home.json("state", "rebuild")["entries"] == 2
+    assert home.json("status") == before
