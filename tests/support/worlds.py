@@ -45,6 +45,7 @@ from fleetctl.units import UnixMs, parse_time
 
 ENGINE = EngineId("eng_test")
 NOW = UnixMs(parse_time("2026-11-30T00:00Z") * 60_000)
+ORIGIN = ("0" * 40, "fleet")
 _FLAGS = {"protect": "protect", "explicitOnly": "explicit_only", "adopt": "adopt"}
 
 
@@ -169,9 +170,10 @@ class World:
         self._entry = 0
 
     def plan(self, wanted: Fleet, *, provenance: Provenance | None = None, accept: Iterable[str] = ()) -> Plan:
-        """The fleet's plan; `provenance` defaults to what an engine knows without git."""
+        """The fleet's plan; by default its files come from one repository, each commit after the last one."""
         record = self.snapshot.fleets.get(wanted.name)
-        where = provenance or Provenance(last_commit=record.commit if record else None)
+        last = record.commit if record else None
+        where = provenance or Provenance(last_commit=last, ancestor=None if last is None else True, origin=ORIGIN)
         return make_plan(wanted, self.snapshot, now=self.now, provenance=where, accept=accept)
 
     def file(self, plan: Plan, wanted: Fleet, *, commit: str | None = None) -> PlanFile:
