@@ -224,9 +224,10 @@ def _receipts(engine: Engine, witness: Witness, stream: str, head: Head) -> list
     A witness that knows the ledger at another place of the same chain (a receipt was lost, or another process was
     faster) is asked again from there. Raises Unreachable, NotVerified.
     """
-    start = _known_place(engine, witness, stream, head)
-    if start == head:
+    known = _known_place(engine, witness, stream, head)
+    if known == head:
         return []
+    start = known or empty(head.ledger)
     for _ in range(_RESUMES):
         try:
             return [_accepted(engine, stream, _ask(engine, witness, stream, start, head))]
@@ -238,8 +239,8 @@ def _receipts(engine: Engine, witness: Witness, stream: str, head: Head) -> list
     return [_accepted(engine, stream, _ask(engine, witness, stream, start, head))]
 
 
-def _known_place(engine: Engine, witness: Witness, stream: str, head: Head) -> Head:
-    """Where the newest good receipt of a witness is, up to `head`; genesis without one."""
+def _known_place(engine: Engine, witness: Witness, stream: str, head: Head) -> Head | None:
+    """Where the newest good receipt of a witness is, up to `head`. None without one: an empty ledger wants a receipt too."""
     with engine.store.read() as reader:
         known = roster(read_settings(reader), engine.witnesses)
         kept = [item for item in reader.receipts(stream) if item.witness == witness.id and item.length <= head.length]
@@ -247,7 +248,7 @@ def _known_place(engine: Engine, witness: Witness, stream: str, head: Head) -> H
             found = _judge(engine, reader, stream, item.sealed, known)
             if found.receipt is not None and found.verdict in ("witnessed", "prefix"):
                 return replace(head, length=found.receipt.length, address=found.receipt.head)
-    return empty(head.ledger)
+    return None
 
 
 def _ask(engine: Engine, witness: Witness, stream: str, start: Head, head: Head) -> bytes:
