@@ -132,8 +132,9 @@ def _impact(context: Loose) -> Iterator[Block]:
         effect, _, more = row.text("effect").partition("; ")
         tenant, subject, resource = row.text("tenant"), row.text("object"), row.text("resource")
         rows.append((tenant, subject, resource, f"{before} → {after}", used, effect))
-        tones.append("warn" if more else None)
-        if more:
+        queues = row.integer("inUse") > row.integer("after") and bool(more)
+        tones.append("warn" if queues else None)
+        if queues:
             points.append((f"{tenant}, {resource} of {subject}: {more}", "warn"))
     if rows:
         yield Heading("Impact")
@@ -202,9 +203,20 @@ def _lines(item: Operation, names: Names, causes: Mapping[str, str]) -> Iterator
                 yield "+", f"{field}: {text}"
         return
     for path, after, before in sorted(changed_paths(item.after, item.before), key=lambda entry: entry[0]):
-        was, now = shown_value(path, before, names), shown_value(path, after, names)
         cause = CAUSES.get(causes.get(path, ""), "")
-        yield "~", f"{shown_field(path)}: {was} → {now}{f' ({cause})' if cause else ''}"
+        for inner, was, now in _unfolded(path, before, after):
+            shown = f"{shown_value(inner, was, names)} → {shown_value(inner, now, names)}"
+            yield "~", f"{shown_field(inner)}: {shown}{f' ({cause})' if cause else ''}"
+
+
+def _unfolded(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
+    """A change as (path, before, after); a mapping that appears or goes as a whole, entry by entry."""
+    whole = after if before is None else before if after is None else None
+    if not isinstance(whole, Mapping) or not whole or "$decimal" in whole:
+        yield path, before, after
+        return
+    for inner, value in leaves(whole, f"{path}."):
+        yield (inner, None, value) if before is None else (inner, value, None)
 
 
 def _causes(context: Loose, item: Operation) -> dict[str, str]:

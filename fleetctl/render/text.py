@@ -42,18 +42,17 @@ def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = 
 
 def wrapped(text: str, columns: int) -> list[str]:
     """Inert text in lines of at most `columns`; a word that is wider gets a line of its own and is not broken."""
-    lines: list[str] = []
-    current, used = "", 0
-    for word in text.split(" "):
+    words = text.split(" ")
+    lines, current, used = list[str](), [words[0]], width(words[0])
+    for word in words[1:]:
         size = width(word)
-        if current and used + 1 + size > columns:
-            lines.append(current)
-            current, used = word, size
-        elif current:
-            current, used = f"{current} {word}", used + 1 + size
+        if used + 1 + size > columns and used:
+            lines.append(" ".join(current))
+            current, used = [word], size
         else:
-            current, used = word, size
-    return [*lines, current]
+            current.append(word)
+            used += 1 + size
+    return [*lines, " ".join(current)]
 
 
 class _Page:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fleetctl.canonical import is_digest
 from fleetctl.model.codec import field_names, unwide
 from fleetctl.model.ids import Kind
 from fleetctl.model.operation import Verb
-from fleetctl.model.policy_fields import DURATION_NAMES
+from fleetctl.model.policy_fields import DURATION_NAMES, field_at
+from fleetctl.model.policy_fields import Kind as PolicyKind
 from fleetctl.plan.compare import split_path
 from fleetctl.units import format_duration, format_energy, format_money, format_time
 
@@ -97,7 +98,14 @@ def shown_value(path: str, value: Any, names: Names) -> str:
                 return write(number)
     if parts[0] in ("quota", "ownerQuota") and (number := _number(value)) is not None:
         return str(number)
+    if parts[0] == "policy" and isinstance(value, str) and _is_decimal(parts[1:]):
+        return value
     return plain(value, names if path in _REFERENCES else {})
+
+
+def _is_decimal(policy_path: Sequence[str]) -> bool:
+    known = field_at(tuple(policy_path))
+    return known is not None and known.kind is PolicyKind.DECIMAL
 
 
 def plain(value: Any, names: Names) -> str:

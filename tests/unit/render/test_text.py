@@ -1,0 +1,105 @@
+"""Documents as text: width, tables, colour."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetctl.render.document import (
+    Block,
+    Change,
+    Column,
+    Facts,
+    Heading,
+    Items,
+    Lines,
+    Paragraph,
+    Table,
+    Verbatim,
+    Verdict,
+)
+from fleetctl.render.inert import width
+from fleetctl.render.text import MIN_WIDTH, to_text, wrapped
+
+WORDS = st.text(alphabet="abcdefgh é東\u0301", max_size=60)
+SHORT = st.lists(st.text(alphabet="abc é", min_size=1, max_size=8), min_size=1, max_size=8).map(" ".join)
+_SGR = re.compile(r"\x1b\[[0-9]+m")
+
+
+@given(WORDS, st.integers(min_value=1, max_value=100))
+def test_wrapping_loses_nothing_and_breaks_no_word(text: str, columns: int) -> None:
+    lines = wrapped(text, columns)
+    assert " ".join(lines) == text
+    assert all(width(line) <= columns or " " not in line.strip(" ") for line in lines)
+
+
+@given(st.lists(SHORT, min_size=1, max_size=6), st.integers(min_value=40, max_value=120))
+def test_running_text_keeps_to_the_width(texts: list[str], columns: int) -> None:
+    blocks: list[Block] = [
+        Verdict(texts[0]),
+        *(Paragraph(text) for text in texts),
+        Items([(text, None) for text in texts]),
+    ]
+    assert all(width(line) <= columns for line in to_text(blocks, columns=columns).splitlines())
+
+
+@given(st.text(), st.booleans())
+def test_only_colour_adds_what_is_not_printable(text: str, colour: bool) -> None:
+    blocks: list[Block] = [
+        Verdict(text, "bad"),
+        Heading(text),
+        Paragraph(text, "dim"),
+        Items([(text, "warn")]),
+        Lines([(text, "warn")]),
+        Table((Column(text), Column("b", wraps=True)), [(text, text)], ["bad"]),
+        Facts([(text, text)]),
+        Change("+", text, text, [("~", text)]),
+        Verbatim([text]),
+    ]
+    shown = to_text(blocks, colour=colour)
+    plain = _SGR.sub("", shown)
+    assert all(line.isprintable() for line in plain.split("\n"))
+    assert colour or plain == shown
+    if colour:
+        assert plain.split() == to_text(blocks).split()
+
+
+def test_no_blocks_are_no_text() -> None:
+    assert to_text([]) == ""
+
+
+def test_a_page() -> None:
+    document: list[Block] = [
+        Verdict("Plan: 1 to create", "good"),
+        Heading("Impact"),
+        Table(
+            (Column("tenant"), Column("gpu", right=True), Column("effect", wraps=True)),
+            [("acme", "8", "loses; what runs keeps running"), ("researchers", "16", "gains")],
+        ),
+        Heading("Operations"),
+        Change("+", "create pool/p", "a.yaml:1:1", [("+", "site: site/fra1")]),
+        Change("-", "archive pool/q"),
+        Facts([("digest", "0" * 64), ("by", "x")]),
+        Verbatim(["fleetctl apply plan.json"]),
+    ]
+    assert to_text(document, columns=44) == (
+        "Plan: 1 to create\n\n"
+        "Impact\n\n"
+        "tenant       gpu  effect\n"
+        "acme           8  loses; what runs keeps\n"
+        "                  running\n"
+        "researchers   16  gains\n\n"
+        "Operations\n"
+        "  + create pool/p  (a.yaml:1:1)\n"
+        "      + site: site/fra1\n"
+        "  - archive pool/q\n\n"
+        f"digest  {'0' * 64}\n"
+        "by      x\n\n"
+        "  fleetctl apply plan.json\n"
+    )
+
+
+def test_a_page_is_never_narrower_than_can_be_read() -> None:
+    assert to_text([Paragraph("a b")], columns=1) == to_text([Paragraph("a b")], columns=MIN_WIDTH)
