@@ -141,6 +141,8 @@ def covered(field: str, path: str) -> str | None:
 
 def split_path(path: str) -> list[str]:
     """The names of a dotted path; a dot inside a name is written `\\.`."""
+    if "\\" not in path:
+        return path.split(".")
     names, current, escaped = [], "", False
     for letter in path:
         if escaped:

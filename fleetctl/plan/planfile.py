@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, NoReturn, cast
 
-from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, sha256_hex
+from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, indented_json, sha256_hex
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import BadInput, SafetyRefused
 from fleetctl.model.declared import Acceptance
@@ -137,7 +137,7 @@ def plan_file(plan: Plan, context: Mapping[str, Json]) -> PlanFile:
 
 def write_plan(file: PlanFile) -> bytes:
     """The bytes of a plan file: indented for people, ending in a newline."""
-    return (json.dumps(file.to_json(), ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode("utf-8")
+    return (indented_json(file.to_json()) + "\n").encode("utf-8")
 
 
 def read_plan(data: bytes) -> PlanFile:
