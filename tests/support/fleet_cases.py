@@ -64,14 +64,15 @@ def run(case: Mapping[str, Any]) -> None:
         play(world, step)
     world.events.clear()
     expected = case["expected"]
+    when = _named(world, case["when"])
     try:
-        answer = play(world, case["when"])
+        answer = play(world, when)
     except FleetctlError as error:
         assert "refused" in expected, f"refused: {error}"
         _check_refusal(error, expected)
         return
     assert "refused" not in expected, "this should have been refused"
-    _check_answer(world, answer, case["when"], expected)
+    _check_answer(world, answer, when, expected)
 
 
 def play(world: World, step: Mapping[str, Any]) -> Plan | Drift | None:
@@ -161,7 +162,9 @@ def _edited(live: LiveObject, values: Mapping[str, Any]) -> Build:
 
 
 def _offer_body(pool: LiveObject, call: Mapping[str, Any]) -> Body:
-    made = declared(f"offer/{pool.key}/{call['to']}", {"pool": pool.id, **call.get("fields", {}), "quota": call["quota"]})
+    made = declared(
+        f"offer/{pool.key}/{call['to']}", {"pool": pool.id, **call.get("fields", {}), "quota": call["quota"]}
+    )
     return made.body
 
 
@@ -169,7 +172,9 @@ def _use(world: World, use: Mapping[str, Any]) -> None:
     booked = use.get("booked")
     entitlements = use.get("entitlements")
     world.use(
-        booked=None if booked is None else {cast("tuple[str, str]", tuple(key.split())): v for key, v in booked.items()},
+        booked=None
+        if booked is None
+        else {cast("tuple[str, str]", tuple(key.split())): v for key, v in booked.items()},
         inventory=use.get("inventory"),
         entitlements=None if entitlements is None else {key: EntitlementUse(**v) for key, v in entitlements.items()},
     )
