@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from fleetctl.capacity.policy import pool_words
 from fleetctl.config import codes
 from fleetctl.config.merge import DEFAULTS
 from fleetctl.config.places import Places
-from fleetctl.config.problems import Problems
-from fleetctl.config.schema import SchemaError, errors, in_policy
+from fleetctl.config.problems import MORE, Detail, Problems
+from fleetctl.config.schema import Path, SchemaError, errors_of, failing_parts, in_policy
 from fleetctl.diagnostics import Code
 from fleetctl.units import UnitError, parse_count, parse_date, parse_duration, parse_energy, parse_signed, parse_time
 
@@ -42,7 +44,10 @@ _TYPES: Mapping[str, str] = {
     "string or object": "a name or a mapping is needed here",
 }
 
-Found = tuple[Code, str, int]
+MAX_EXPLAINED = 1_000
+"""Errors that are explained; in a file that is not about fleets at all everything is wrong."""
+
+Found = tuple[Code, Detail, int]
 
 
 class Explainer:
@@ -51,6 +56,7 @@ class Explainer:
     def __init__(self, places: Places, problems: Problems) -> None:
         self.places = places
         self.problems = problems
+        self._room = MAX_EXPLAINED
         self._left_to_validators: list[SchemaError] = []
         self._kinds: Mapping[str, Callable[[SchemaError], Iterator[Found]]] = {
             "additionalProperties": self._unknown_fields,
@@ -66,13 +72,37 @@ class Explainer:
             "oneOf": self._either_or,
         }
 
-    def report(self, fleet: Mapping[str, Any], *, incomplete: bool) -> None:
-        """Report all that is wrong. An incomplete fleet may well have its header in the part that was not read."""
-        for error in errors(fleet):
+    def report(self, fleet: Mapping[str, Any], *, incomplete: bool) -> set[Path]:
+        """Report what is wrong, and return the parts at fault: (section, name), (section, index), or less.
+
+        Parts that are wrong only inside a policy are not among them. An incomplete fleet may well have its header in
+        the part that was not read.
+        """
+        at_fault: set[Path] = set()
+        unexplained = 0
+        for part in failing_parts(fleet):
+            if self._room <= 0:
+                unexplained += 1
+                at_fault.add(part[:2])
+            elif self._report_part(fleet, part, incomplete=incomplete):
+                at_fault.add(part[:2])
+        if unexplained:
+            detail = f"{unexplained} more objects do not fit the schema; mend these first"
+            self.problems.add(MORE, detail, self.places.value(()))
+        return at_fault
+
+    def _report_part(self, fleet: Mapping[str, Any], part: Path, *, incomplete: bool) -> bool:
+        """Report one part; whether it is wrong outside of policies."""
+        outside = False
+        for error in islice(errors_of(fleet, part), self._room):
+            self._room -= 1
             if in_policy(error.path) and not error.in_name:
                 self._left_to_validators.append(error)
-            elif not (incomplete and error.keyword == "required" and not error.path):
+                continue
+            outside = True
+            if not (incomplete and error.keyword == "required" and not error.path):
                 self._report(error)
+        return outside or self._room <= 0
 
     def report_rest(self) -> None:
         """Report what is wrong inside policies and nobody has spoken of."""
@@ -84,6 +114,8 @@ class Explainer:
     def _report(self, error: SchemaError) -> None:
         for code, detail, at in self._explain(error):
             self.problems.add(code, detail, at)
+            if self.problems.hopeless:
+                return
 
     def _explain(self, error: SchemaError) -> Iterator[Found]:
         if error.in_name and error.keyword == "not":
@@ -109,9 +141,7 @@ class Explainer:
         known = error.part["properties"]
         for name in error.instance:
             if name not in known:
-                hint = codes.did_you_mean(name, known) or f"; known here: {', '.join(sorted(known))}"
-                at = self.places.key(error.path, name)
-                yield codes.UNKNOWN_FIELD, f"{codes.shown(name)} is not known here{hint}", at
+                yield codes.UNKNOWN_FIELD, partial(_unknown, name, known), self.places.key(error.path, name)
 
     def _missing_field(self, error: SchemaError) -> Iterator[Found]:
         # One error for each missing field, which jsonschema names only in its message.
@@ -181,6 +211,8 @@ class Explainer:
         yield codes.OUT_OF_RANGE, detail, self._value(error)
 
     def _either_or(self, error: SchemaError) -> Iterator[Found]:
+        if not isinstance(error.instance, Mapping):
+            return  # its type is reported
         both = "pool" in error.instance and "pools" in error.instance
         detail = "an offer has `pool` or `pools`, not both" if both else "an offer needs `pool` or `pools`"
         yield codes.EITHER_OR, detail, self._key(error)
@@ -194,6 +226,11 @@ _HEADER_EXAMPLE = {
     "fleet": "`fleet: eu-prod`",
     "tenant": "`tenant: root`",
 }
+
+
+def _unknown(name: str, known: Mapping[str, Any]) -> str:
+    hint = codes.did_you_mean(name, known) or f"; known here: {', '.join(sorted(known))}"
+    return f"{codes.shown(name)} is not known here{hint}"
 
 
 def _format(error: SchemaError) -> str:

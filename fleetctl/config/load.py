@@ -19,7 +19,7 @@ from fleetctl.config.problems import Problems
 from fleetctl.config.reader import collector_paused
 from fleetctl.config.references import References
 from fleetctl.config.rules import Rules
-from fleetctl.config.schema import Path, converter, failing, in_policy, is_valid
+from fleetctl.config.schema import Path, converter, is_valid
 from fleetctl.config.statements import Statements
 from fleetctl.config.tree import FleetTree, read_tree
 from fleetctl.diagnostics import Diagnostic, code
@@ -94,8 +94,7 @@ class _Load:
         explainer = Explainer(places, self.problems)
         at_fault: set[Path] = set()
         if not is_valid(data):
-            at_fault = {path[:2] for path in failing(data) if not in_policy(path)}
-            explainer.report(data, incomplete=self.tree.incomplete)
+            at_fault = explainer.report(data, incomplete=self.tree.incomplete)
         fleet = self._declared(root, places, data, at_fault)
         explainer.report_rest()
         return fleet

@@ -45,6 +45,8 @@ def merge(documents: Sequence[Mapping], problems: Problems) -> Mapping:
     """One mapping with the header, each section, `defaults` and each list at most once."""
     merged = _Merge(problems, documents[0].at if documents else 0)
     for document in documents:
+        if problems.hopeless:
+            break
         for field, at, node in document.items_at():
             if not is_absent(node):
                 merged.take(field, at, node)
@@ -65,8 +67,11 @@ class _Merge:
     def take(self, field: str, at: int, node: Node) -> None:
         handle = self._known.get(field)
         if handle is None:
-            detail = f"{shown(field)} is no section of a fleet file{did_you_mean(field, self._known)}"
-            self.problems.add(UNKNOWN_FIELD, detail, at)
+            self.problems.add(
+                UNKNOWN_FIELD,
+                lambda: f"{shown(field)} is no section of a fleet file{did_you_mean(field, self._known)}",
+                at,
+            )
         else:
             handle(field, at, node)
 

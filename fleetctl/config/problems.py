@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from fleetctl.config.sources import Sources
-from fleetctl.diagnostics import Code, Diagnostic, Severity, Span, in_reading_order
+from fleetctl.diagnostics import Code, Diagnostic, Severity, Span, code, in_reading_order
+
+MORE = code(
+    "more-problems", "There are more problems than are shown", trigger="a file in which nearly everything is wrong"
+)
 
 MAX_PER_FILE = 100
 """Of one code in one file; a hostile file cannot fill memory with diagnostics."""
+_MAX_PROBLEMS = 10_000
+"""Of all codes in all files, shown or not."""
+
+Detail = str | Callable[[], str]
 
 
 class Problems:
@@ -20,22 +28,29 @@ class Problems:
         self._found: dict[tuple[str, Span | None, str], Diagnostic] = {}
         self._count: Counter[tuple[str, str]] = Counter()
         self._settled: set[int] = set()
+        self._total = 0
+        self.hopeless = False
+        """So much is wrong that nothing more is taken in, and readers may stop."""
 
     def add(
-        self, code: Code, detail: str, at: int, *, subject: str | None = None, severity: Severity | None = None
+        self, code: Code, detail: Detail, at: int, *, subject: str | None = None, severity: Severity | None = None
     ) -> None:
-        """Report `code` at a place."""
-        if at in self._settled:
+        """Report `code` at a place. A detail that costs something to word comes as a function."""
+        if self.hopeless or at in self._settled:
             return
+        self._total += 1
+        self.hopeless = self._total >= _MAX_PROBLEMS
         file = self.sources.source_at(at).name
         if self.has_room(code, file):
-            self.add_at(code, detail, self.sources.span(at), subject=subject, severity=severity)
+            words = detail if isinstance(detail, str) else detail()
+            self.add_at(code, words, self.sources.span(at), subject=subject, severity=severity)
         else:
             self._count[(code.name, file)] += 1
 
     def settle(self, at: int) -> None:
         """Say no more about a place: what stands there could not be read, and everything else would follow from that."""
-        self._settled.add(at)
+        if not self.hopeless:
+            self._settled.add(at)
 
     def add_at(
         self,
@@ -79,6 +94,10 @@ class Problems:
         for (name, file), count in self._count.items():
             if count > MAX_PER_FILE:
                 _say_more(out, name, file, count - MAX_PER_FILE)
+        if self.hopeless:
+            out.append(
+                MORE.at(f"there are over {_MAX_PROBLEMS:,} problems, and the rest is not looked at; mend these first")
+            )
         return tuple(out)
 
 

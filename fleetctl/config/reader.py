@@ -10,8 +10,7 @@ import gc
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from yaml.error import YAMLError
 from yaml.events import (
@@ -25,12 +24,13 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from fleetctl.config.codes import shown
 from fleetctl.config.nodes import Mapping, Node, Scalar, Sequence, is_absent
-from fleetctl.config.problems import Problems
+from fleetctl.config.problems import Detail, Problems
 from fleetctl.config.scan import FORBIDDEN, TAB_INDENT, Scanned, indenting_tabs, report_character
 from fleetctl.config.sources import Source
 from fleetctl.config.syntax import MAX_DEPTH, TOO_DEEP, explain_syntax_error
-from fleetctl.diagnostics import code
+from fleetctl.diagnostics import Code, code
 
 try:
     from yaml._yaml import CParser
@@ -113,8 +113,9 @@ class _Frame:
         """The key that waits once this container ends: set when the container itself stood where a key belongs."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchored:
+class _Anchored(NamedTuple):
+    """What an alias stands for: a node, how many nodes that is, and how deep."""
+
     node: Node
     nodes: int
     height: int
@@ -131,7 +132,7 @@ class _Build:
         self.documents: list[Mapping] = []
         self.stopped = False
         self._root: Node | None = None
-        self._anchors: dict[str, _Anchored | None] = {}  # None while the anchored container is open
+        self._anchors: dict[str, Scalar | _Anchored | None] = {}  # None while the anchored container is open
         self._refused: dict[int, Mapping] = {}  # by id(): mappings that hold refused keys
         self._blocks: list[tuple[int, int]] = []  # block scalars, where tabs are text
 
@@ -174,9 +175,10 @@ class _Build:
                             key = self._odd_key(event, parent, at)
                         parent.key_places.append(at)
                         continue
-                    node: Node = Scalar(at, not event.style, event.value)
+                    scalar = Scalar(at, not event.style, event.value)
                     if odd:
-                        self._odd_scalar(event, node)
+                        self._odd_scalar(event, scalar)
+                    node: Node = scalar
                 elif kind is MappingStartEvent or kind is SequenceStartEvent:
                     nodes += 1
                     at = base + event.start_mark.index
@@ -228,6 +230,11 @@ class _Build:
         finally:
             self.reader.nodes = nodes
 
+    def _report(self, code: Code, detail: Detail, at: int) -> None:
+        self.problems.add(code, detail, at)
+        if self.problems.hopeless:
+            raise _Stop
+
     def _begin_document(self) -> None:
         self._root = None
         self._anchors = {}
@@ -242,7 +249,7 @@ class _Build:
         elif root is not None and not is_absent(root):
             what = "a list" if isinstance(root, Sequence) else "text"
             detail = f"the document is {what}; a fleet file is a mapping such as `pools: {{…}}`"
-            self.problems.add(NOT_A_MAPPING, detail, root.at)
+            self._report(NOT_A_MAPPING, detail, root.at)
             self.stopped = True
 
     def _watch(self, event: Any, at: int) -> None:
@@ -250,9 +257,10 @@ class _Build:
         if event.style in ("|", ">"):
             self._blocks.append((at, self.source.base + event.end_mark.index))
         elif event.style == '"':
-            for match in FORBIDDEN.finditer(event.value):
-                report_character(match[0], at, self.problems, escaped=True)
-            if FORBIDDEN.search(event.value):
+            characters = {match[0] for match in FORBIDDEN.finditer(event.value)}
+            for character in sorted(characters):
+                report_character(character, at, self.problems, escaped=True)
+            if characters:
                 self.problems.settle(at)
 
     def _odd_key(self, event: Any, mapping: Mapping, at: int) -> str:
@@ -261,10 +269,10 @@ class _Build:
         if event.tag is not None:
             self._refuse_tag(event.tag, at)
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(Scalar(at, not event.style, key), 1, 0)
+            self._anchors[event.anchor] = Scalar(at, not event.style, key)
         if key == "<<":
             detail = "`<<` is not read; write the fields out, or use `defaults` or a policy with `from`"
-            self.problems.add(MERGE_KEY, detail, at)
+            self._report(MERGE_KEY, detail, at)
         elif key in mapping.entries:
             self._duplicate(key, mapping, at)
         else:
@@ -272,14 +280,13 @@ class _Build:
         return self._refused_key(mapping, at)
 
     def _duplicate(self, key: str, mapping: Mapping, at: int) -> None:
-        shown = key if len(key) <= 60 else key[:57] + "..."
-        detail = f"`{shown}` is given twice; remove one"
-        if self.problems.has_room(DUPLICATE_KEY, self.source.name):  # finding the first place costs a walk
-            detail = f"`{shown}` is already given at {self.problems.sources.span(mapping.key_at(key))}; remove one"
-        self.problems.add(DUPLICATE_KEY, detail, at)
+        def detail() -> str:
+            return f"{shown(key)} is already given at {self.problems.sources.span(mapping.key_at(key))}; remove one"
+
+        self._report(DUPLICATE_KEY, detail, at)
 
     def _key_not_scalar(self, mapping: Mapping, at: int, what: str) -> str:
-        self.problems.add(KEY_NOT_SCALAR, f"{what} stands where a key belongs; write the key as text", at)
+        self._report(KEY_NOT_SCALAR, f"{what} stands where a key belongs; write the key as text", at)
         mapping.key_places.append(at)
         return self._refused_key(mapping, at)
 
@@ -287,11 +294,11 @@ class _Build:
         self._refused[id(mapping)] = mapping
         return f"\0{at}"
 
-    def _odd_scalar(self, event: Any, node: Node) -> None:
+    def _odd_scalar(self, event: Any, node: Scalar) -> None:
         if event.tag is not None:
             self._refuse_tag(event.tag, node.at)
         if event.anchor is not None:
-            self._anchors[event.anchor] = _Anchored(node, 1, 0)
+            self._anchors[event.anchor] = node
 
     def _check_container(self, event: Any, at: int, depth: int) -> None:
         if event.tag is not None:
@@ -305,13 +312,15 @@ class _Build:
         target = self._anchors.get(name)
         if target is None:
             if name in self._anchors:
-                detail = f"`*{name}` stands inside the value of `&{name}`; write out what is meant"
-                self.problems.add(RECURSIVE_ALIAS, detail, at)
+                detail = f"`*{_cut(name)}` stands inside the value of `&{_cut(name)}`; write out what is meant"
+                self._report(RECURSIVE_ALIAS, detail, at)
             else:
-                detail = f"no `&{name}` comes before `*{name}` in this document; write the value out"
-                self.problems.add(UNKNOWN_ALIAS, detail, at)
+                mend = "comes before it in this document; write the value out"
+                self._report(UNKNOWN_ALIAS, lambda: f"`*{_cut(name)}`: no `&{_cut(name)}` {mend}", at)
             self.problems.settle(at)
             return _Anchored(Scalar(at, False, ""), 1, 0)
+        if isinstance(target, Scalar):
+            return _Anchored(target, 1, 0)
         if len(stack) + target.height > MAX_DEPTH:
             self._too_deep(at)
         if stack and stack[-1].height <= target.height:
@@ -319,16 +328,15 @@ class _Build:
         return target
 
     def _refuse_tag(self, tag: str, at: int) -> None:
-        shown = tag if len(tag) <= 60 else tag[:57] + "..."
-        self.problems.add(TAG, f"the tag `{shown}` is not read; remove it, the field's own type decides", at)
+        self._report(TAG, f"the tag {shown(tag)} is not read; remove it, the field's own type decides", at)
 
     def _too_deep(self, at: int) -> None:
-        self.problems.add(TOO_DEEP, f"this is level {MAX_DEPTH + 1} or more; nest at most {MAX_DEPTH} levels", at)
+        self._report(TOO_DEEP, f"this is level {MAX_DEPTH + 1} or more; nest at most {MAX_DEPTH} levels", at)
         raise _Stop
 
     def _too_many_nodes(self, at: int) -> None:
         detail = f"with this value the fleet has over {MAX_NODES:,} nodes; split it into several fleets"
-        self.problems.add(TOO_MANY_NODES, detail, at)
+        self._report(TOO_MANY_NODES, detail, at)
         raise _Stop
 
     def _report_tabs(self, failed: int | None) -> bool:
@@ -345,6 +353,10 @@ class _Build:
             if line == last:
                 return True
         return False
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 60 else name[:57] + "..."
 
 
 def _drop_refused_keys(mapping: Mapping) -> None:

@@ -108,10 +108,9 @@ def scan(source: Source, problems: Problems) -> Scanned:
         problems.add(NOT_UTF8, detail, at)
         return Scanned(parse=False)
     parse = _is_clean(content) or _report_characters(source, text, problems)
-    for match in _TAG.finditer(text) if "%TAG" in text else ():
-        problems.add(
-            TAG_DIRECTIVE, "tags are not read, so a %TAG line has no use; remove it", source.base + match.start()
-        )
+    if "%TAG" in text and (match := _TAG.search(text)):
+        detail = "tags are not read, so a %TAG line has no use; remove it"
+        problems.add(TAG_DIRECTIVE, detail, source.base + match.start())
         parse = False  # libyaml takes quadratic time over many of them
     report_secrets(text, content, source.base, problems)
     tabs = "\t" in text and _INDENTING_TAB.search(text) is not None

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import jsonschema_rs
 
 from fleetctl.config.convert import Converter, Converters
-from fleetctl.config.merge import DEFAULTS
+from fleetctl.config.merge import DEFAULTS, HEADER
 from fleetctl.schemafiles import load_schema_text
 
 NAME = "fleet.schema.json"
@@ -53,24 +53,63 @@ def converter() -> Converter:
 
 
 @cache
-def _complete() -> dict[str, Any]:
-    schema = fleet_schema()
-    return {"$schema": schema["$schema"], "$ref": "#/$defs/complete", "$defs": schema["$defs"]}
+def _judge() -> Any:
+    return jsonschema_rs.validator_for(_complete(header=True))
 
 
 @cache
-def _validator() -> Any:
-    return jsonschema_rs.validator_for(_complete())
+def _judge_of_parts() -> Any:
+    return jsonschema_rs.validator_for(_complete(header=False))
+
+
+def _complete(*, header: bool) -> dict[str, Any]:
+    """The schema of a merged fleet; without `header` that of a part of one."""
+    schema = fleet_schema()
+    complete = dict(schema["$defs"]["complete"])
+    if not header:
+        del complete["required"]
+    return {"$schema": schema["$schema"], "$ref": "#/$defs/complete", "$defs": schema["$defs"] | {"complete": complete}}
 
 
 def is_valid(fleet: Mapping[str, Any]) -> bool:
     """Whether a converted fleet fits the schema."""
-    return bool(_validator().is_valid(fleet))
+    return bool(_judge().is_valid(fleet))
 
 
-def failing(fleet: Mapping[str, Any]) -> list[Path]:
-    """The paths at which a converted fleet does not fit; for a name, that of the mapping it is in."""
-    return [tuple(error.instance_path) for error in _validator().iter_errors(fleet)]
+def failing_parts(fleet: Mapping[str, Any]) -> Iterator[Path]:
+    """The paths of the objects, defaults and entries that do not fit, one by one; the empty path is the header.
+
+    Asking for each costs less than a list of errors, which a hostile file can make as long as it likes.
+    """
+    if not _judge().is_valid(_part(fleet, ())):
+        yield ()
+    for path in _parts(fleet):
+        if not _judge_of_parts().is_valid(_part(fleet, path)):
+            yield path
+
+
+def _parts(fleet: Mapping[str, Any]) -> Iterator[Path]:
+    for section, content in fleet.items():
+        if section == DEFAULTS and isinstance(content, Mapping):
+            for kind, fields in content.items():
+                whole = not isinstance(fields, Mapping) or not fields
+                yield from [(section, kind)] if whole else [(section, kind, name) for name in fields]
+        elif isinstance(content, Mapping):
+            yield from ((section, name) for name in content)
+        elif isinstance(content, list):
+            yield from ((section, index) for index in range(len(content)))
+
+
+def _part(fleet: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """A fleet with nothing but what is at a path of `_parts`; the empty path is the header."""
+    if not path:
+        return {field: fleet[field] for field in HEADER if field in fleet}
+    inner: Any = fleet
+    for step in path:
+        inner = inner[step]
+    for step in reversed(path):
+        inner = [inner] if isinstance(step, int) else {step: inner}
+    return cast(dict[str, Any], inner)
 
 
 def in_policy(path: Path) -> bool:
@@ -84,20 +123,13 @@ def in_policy(path: Path) -> bool:
     return path[:1] == ("pools",) and path[2:3] == ("policy",) and len(path) > 3
 
 
-def errors(fleet: Mapping[str, Any]) -> Iterator[SchemaError]:
-    """Every way in which a fleet does not fit. Looks only at the objects that fail."""
-    at_fault = {path[:2] for path in failing(fleet)}
-    part = {
-        section: (
-            {name: item for name, item in content.items() if (section, name) in at_fault}
-            if isinstance(content, Mapping) and (section,) not in at_fault
-            else content
-        )
-        for section, content in fleet.items()
-    }
-    for error in explaining_validator().iter_errors(part):
+def errors_of(fleet: Mapping[str, Any], path: Path) -> Iterator[SchemaError]:
+    """Every way in which a part does not fit, with paths in the whole fleet."""
+    shift = path[-1] if path and isinstance(path[-1], int) else None
+    for error in explaining_validator(header=not path).iter_errors(_part(fleet, path)):
+        where: Path = tuple(error.absolute_path)
         yield SchemaError(
-            path=tuple(error.absolute_path),
+            path=where if shift is None or len(where) < len(path) else (*path, *where[len(path) :]),
             keyword=str(error.validator),
             wanted=error.validator_value,
             instance=error.instance,
@@ -108,7 +140,7 @@ def errors(fleet: Mapping[str, Any]) -> Iterator[SchemaError]:
 
 
 @cache
-def explaining_validator() -> Any:
+def explaining_validator(*, header: bool) -> Any:
     """jsonschema over the same schema, loaded only when something is wrong."""
     from jsonschema import ValidationError
     from jsonschema.validators import Draft202012Validator, extend
@@ -119,4 +151,4 @@ def explaining_validator() -> Any:
             yield ValidationError(f"{instance!r} does not match {wanted!r}")
 
     make: Any = extend  # the stubs leave it untyped
-    return make(Draft202012Validator, {"pattern": pattern})(_complete())
+    return make(Draft202012Validator, {"pattern": pattern})(_complete(header=header))
