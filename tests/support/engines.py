@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,11 +19,11 @@ from fleetctl.engine.initial import initialise
 from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_objects
-from fleetctl.engine.streams import journal_events, read_usages, verify_stream
+from fleetctl.engine.streams import events, journal_events, read_usages, verify_stream
 from fleetctl.errors import NotVerified, Unreachable
 from fleetctl.ledger.chain import Head, address_of
 from fleetctl.ledger.cose import read as read_envelope
-from fleetctl.ledger.entries import JournalEvent
+from fleetctl.ledger.entries import Event, JournalEvent
 from fleetctl.ledger.identifiers import parse_ledger_id
 from fleetctl.ledger.keys import PublicKey, SeedSigner, Signer
 from fleetctl.ledger.receipts import issue
@@ -134,10 +133,7 @@ def dump(folder: Path, tables: Iterable[str] = ()) -> dict[str, list[tuple[Any, 
         names = list(tables) or [
             name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         ]
-        return {
-            name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)  # noqa: S608 - our own names
-            for name in names
-        }
+        return {name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr) for name in names}
     finally:
         connection.close()
 
@@ -240,6 +236,11 @@ def journal(engine: Engine) -> list[JournalEvent]:
         return [event for _, event in journal_events(engine, reader, journal_stream(reader))]
 
 
+def usage_events(engine: Engine, reader: Reader) -> Iterator[tuple[int, Event]]:
+    """(index, event) of the entitlement stream in force, parsed."""
+    return events(engine, reader, usage_stream(reader))
+
+
 def lengths(engine: Engine) -> tuple[int, int]:
     """Entries in the journal and in the entitlement stream in force."""
     with engine.store.read() as reader:
@@ -271,8 +272,12 @@ def in_child(work: Callable[[], object]) -> int:
 KILLED = -signal.SIGKILL
 
 
-@contextmanager
-def children(works: Sequence[Callable[[], str]]) -> Iterator[list[str]]:
+def die() -> None:
+    """End this process as a power cut would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def together(works: Sequence[Callable[[], str]]) -> list[str]:
     """Run each work in a fork of its own, all let go at one moment; what each returned, in their order.
 
     A work that raises makes its answer the exception's name and text.
@@ -305,7 +310,7 @@ def children(works: Sequence[Callable[[], str]]) -> Iterator[list[str]]:
         with os.fdopen(answer, "rb") as pipe:
             answers.append(pipe.read().decode())
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    yield answers
+    return answers
 
 
 # --------------------------------------------------------------------------------------------------- witnesses
