@@ -10,29 +10,12 @@ from typing import Any
 import click
 import pytest
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from fleetctl.cli.main import cli
-from tests.support.cli import FLEET, NOW, ROOT, Home
+from tests.support.cli import FLEET, NOW, Home
+from tests.support.schemas import COMMANDS, OUTPUT, PLAN, check
 
-SCHEMAS = ROOT / "schemas"
-OUTPUT = json.loads((SCHEMAS / "output.schema.json").read_text(encoding="utf-8"))
-COMMANDS: dict[str, Any] = OUTPUT["$defs"]["commands"]["$defs"]
 WITHOUT_JSON = {"completion": "prints a script", "witness serve": "prints its URL and serves"}
-_REGISTRY: Registry[Any] = Registry().with_resources(
-    (
-        json.loads(path.read_text(encoding="utf-8"))["$id"],
-        Resource.from_contents(json.loads(path.read_text(encoding="utf-8"))),
-    )
-    for path in (SCHEMAS / "output.schema.json", SCHEMAS / "plan.schema.json")
-)
-
-
-def check(pointer: str, answer: Any) -> None:
-    schema = {"$ref": f"{OUTPUT['$id']}#/$defs/{pointer}"}
-    validator = Draft202012Validator(schema, registry=_REGISTRY)
-    found = sorted(validator.iter_errors(answer), key=lambda error: list(map(str, error.path)))
-    assert not found, [f"{list(error.path)}: {error.message}" for error in found[:5]]
 
 
 def leaves(command: click.Command, name: str = "") -> Iterator[str]:
@@ -50,9 +33,9 @@ def test_every_command_has_its_schema_and_nothing_else_has_one() -> None:
     assert set(leaves(cli)) - set(WITHOUT_JSON) == set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", ["output", "plan"])
-def test_the_schemas_are_schemas(name: str) -> None:
-    Draft202012Validator.check_schema(json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8")))
+@pytest.mark.parametrize("schema", [OUTPUT, PLAN], ids=["output", "plan"])
+def test_the_schemas_are_schemas(schema: Any) -> None:
+    Draft202012Validator.check_schema(schema)
 
 
 class Answers:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.cli import Home
+from tests.support.schemas import check_answer
 
 COMMAND = (sys.executable, "-m", "fleetctl")
 
@@ -27,8 +28,10 @@ def ended(home: Home, *arguments: str, exit: int = 0, **options: Any) -> subproc
 
 
 def answer(home: Home, *arguments: str, exit: int = 0, **options: Any) -> Any:
-    """The JSON that a command answers in a process of its own, which must end with `exit`."""
-    return json.loads(ended(home, *arguments, "--format", "json", exit=exit, **options).stdout)
+    """The JSON that a command answers in a process of its own, which must end with `exit`. It is held to its schema."""
+    found = json.loads(ended(home, *arguments, "--format", "json", exit=exit, **options).stdout)
+    check_answer(arguments, found)
+    return found
 
 
 def codes(error: Any) -> list[str]:
