@@ -259,26 +259,32 @@ def _under(item: Operation, pools: set[ObjectId], snapshot: Snapshot) -> bool:
 
 
 def _reset_usage(view: _View) -> Iterator[Danger]:
+    """An entitlement that leaves (removed or released) while a new one takes its name, or else its place in the tree."""
     created = [item for item in view.operations if item.verb == "create" and item.kind == "entitlement"]
-    if not created:
-        return
-    for gone, live in view.removed("entitlement"):
-        use = view.snapshot.usage.of_entitlement(live.id)
-        if not use.total_uj or gone.before is None:
+    lost: dict[str, dict[str, int]] = {}
+    for gone in view.operations:
+        if gone.verb not in ("remove", "release") or gone.kind != "entitlement" or gone.before is None:
             continue
-        for item in created:
-            after = item.after or {}
-            same_place = after.get("parent") == gone.before.get("parent") and after.get("tenant") == gone.before.get(
-                "tenant"
-            )
-            if after.get("name") == gone.before.get("name") or same_place:
-                yield Danger(
-                    kind="reset-usage",
-                    subject=item.label,
-                    figures={"spentUj": use.spent_uj},
-                    detail=f"takes the place of {gone.label}, whose {format_energy(use.spent_uj)} spent would not count any more",
-                )
-                break
+        used = view.snapshot.usage.of_entitlement(gone.id).total_uj
+        heir = _heir(gone.before, created) if used else None
+        if heir is not None:
+            lost.setdefault(heir.label, {})[gone.label] = used
+    for label, gone_use in lost.items():
+        total = sum(gone_use.values())
+        yield Danger(
+            kind="reset-usage",
+            subject=label,
+            figures={"spentUj": total},
+            detail=f"takes the place of {', '.join(sorted(gone_use))}, whose {format_energy(total)} spent would not count "
+            "any more",
+        )
+
+
+def _heir(gone: Mapping[str, Any], created: Sequence[Operation]) -> Operation | None:
+    def by(*names: str) -> Operation | None:
+        return next((item for item in created if all((item.after or {}).get(n) == gone.get(n) for n in names)), None)
+
+    return by("name") or by("parent", "tenant")
 
 
 def _revert(view: _View) -> Iterator[Danger]:

@@ -28,7 +28,7 @@ from fleetctl.canonical import Json
 from fleetctl.engine import builders
 from fleetctl.engine.calls import Build
 from fleetctl.errors import FleetctlError
-from fleetctl.model.bodies import Body
+from fleetctl.model.bodies import Body, SettingsBody
 from fleetctl.model.codec import decode
 from fleetctl.model.declared import Fleet
 from fleetctl.model.ids import Kind
@@ -59,7 +59,7 @@ def cases(*topics: str) -> list[Any]:
 
 def run(case: Mapping[str, Any]) -> None:
     """Play a case and check everything it expects."""
-    world = World()
+    world = World(SettingsBody(**case.get("settings", {})))
     for step in case.get("given", ()):
         play(world, step)
     world.events.clear()
