@@ -137,6 +137,11 @@ class Tombstone:
     fleet: str | None = None
     last_applied_json: str | None = None
 
+    @property
+    def label(self) -> str:
+        """`kind/key`."""
+        return object_name(self.kind, self.key)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRecord:

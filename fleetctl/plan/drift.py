@@ -12,8 +12,8 @@ from typing import Any
 
 from fleetctl.model.declared import Fleet, IgnoredDrift
 from fleetctl.model.ids import Kind, ObjectId, object_name
-from fleetctl.model.live import LiveObject, Snapshot
-from fleetctl.plan.compare import at_path, changed_paths, same
+from fleetctl.model.live import LiveObject, Snapshot, state_of
+from fleetctl.plan.compare import at_path, changed_paths, covered, leaf_paths, same
 from fleetctl.plan.planner import Plan
 from fleetctl.units import UnixMs, end_of_date_ms
 
@@ -48,7 +48,7 @@ class Drift:
 
 def find_drift(fleet: Fleet, snapshot: Snapshot, plan: Plan, now: UnixMs) -> Drift:
     """Compare what this fleet last applied with what is live. `plan` is the fleet's plan over the same snapshot."""
-    declared = _declared_states(plan)
+    declared = _declared_states(fleet, snapshot, plan)
     found: list[DriftItem] = []
     for live in snapshot.objects.values():
         last = live.last_applied() if live.fleet == fleet.name else None
@@ -103,9 +103,26 @@ def _item(live: LiveObject, field: str | None, declared: Any, last: Any, now: An
     )
 
 
-def _declared_states(plan: Plan) -> dict[tuple[str, str], Mapping[str, Any] | None]:
-    """What git says of each object that the plan would touch; an object without operation is declared as it is live."""
-    return {(item.kind, item.id): item.after for item in plan.operations}
+def _declared_states(fleet: Fleet, snapshot: Snapshot, plan: Plan) -> dict[tuple[str, str], Mapping[str, Any] | None]:
+    """What git says of each object that the plan would touch; an object without operation is declared as it is live.
+
+    What is gone and still in the files is declared as they have it: a reference to another fleet's object that left
+    with it keeps the plan from making it again, and is no agreement.
+    """
+    found: dict[tuple[str, str], Mapping[str, Any] | None] = {(i.kind, i.id): i.after for i in plan.operations}
+    gone = {
+        stone.label: key
+        for key, stone in snapshot.tombstones.items()
+        if stone.fleet == fleet.name and key not in snapshot.objects
+    }
+    gone |= {item.label: key for key, item in snapshot.objects.items() if item.archived and item.fleet == fleet.name}
+    for item in fleet.objects:
+        key = gone.get(item.label)
+        if key is not None and key not in found:
+            found[key] = state_of(
+                item.kind, item.body, name=item.name, protect=item.protect, explicit_only=item.explicit_only
+            )
+    return found
 
 
 def _split(
@@ -124,11 +141,10 @@ def _split(
 
 
 def _covers(entry: IgnoredDrift, item: DriftItem) -> bool:
-    return (
-        entry.object == item.label
-        and item.field is not None
-        and (item.field == entry.field or item.field.startswith(f"{entry.field}."))
-    )
+    """Whether the entry is about everything that moved in the item's field."""
+    if entry.object != item.label or item.field is None:
+        return False
+    return all(covered(entry.field, leaf) for leaf in leaf_paths(item.last_applied, item.live, item.field))
 
 
 def _pending(plan: Plan, drifted: set[str]) -> tuple[tuple[str, str], ...]:
