@@ -227,7 +227,8 @@ def _check_ground(
         raise SafetyRefused(
             MISSING_SIGNATURE.at(f"{required} approval(s) are required and the plan carries none that counts")
         )
-    check_record(engine, reader, file.body.fleet, ground.snapshot)
+    origin = file.body.provenance.origin is not None
+    check_record(engine, reader, file.body.fleet, ground.snapshot, origin=origin)
     _check_source(ground.snapshot, file)  # step 8
     check_absences(engine, reader, file.body.operations, ground.snapshot)
     gone = [item for item in file.body.operations if not _holds(item, ground.snapshot)]

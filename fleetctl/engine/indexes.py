@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from fleetctl.canonical import Digest
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, journal_stream
-from fleetctl.engine.records import records
+from fleetctl.engine.records import load_document, origin_of, records
 from fleetctl.engine.streams import entry_at, head_of, journal_events
 from fleetctl.errors import Tampered
 from fleetctl.ledger.entries import Applied, JournalEvent
@@ -78,19 +78,23 @@ def applied_as(engine: Engine, reader: Reader, plan: Digest) -> int | None:
     return entry
 
 
-def check_record(engine: Engine, reader: Reader, fleet: str, snapshot: Snapshot) -> None:
-    """The record of a fleet's last apply is the last `applied` entry of it. Raises Tampered.
+def check_record(engine: Engine, reader: Reader, fleet: str, snapshot: Snapshot, *, origin: bool) -> None:
+    """The record of a fleet's last apply is the last `applied` entry of it, `origin` included where it counts.
 
-    Verify the journal first: the entries are only read here.
+    Raises Tampered. Verify the journal first: the entries are only read here.
     """
     record, stream = snapshot.fleets.get(fleet), journal_stream(reader)
     start = 0 if record is None else record.entry
     found = [
-        (index, event.commit)
+        (index, event)
         for index, event in journal_events(engine, reader, stream, start)
         if isinstance(event, Applied) and event.fleet == fleet
     ]
-    if found != ([] if record is None else [(record.entry, record.commit)]):
+    same = [(index, event.commit) for index, event in found] == ([(record.entry, record.commit)] if record else [])
+    if same and record is not None and origin:
+        ((index, event),) = found
+        same = origin_of(load_document(reader.document, event.plan.hex(), index)) == record.origin
+    if not same:
         raise Tampered(
             INDEX_TAMPERED.at(
                 f"the record of fleet {fleet} is not its last apply by the journal; {_MEND}", subject=f"fleet/{fleet}"

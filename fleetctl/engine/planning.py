@@ -10,7 +10,7 @@ from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, journal_stream
 from fleetctl.engine.state import check_readable, check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import head_of, read_usages
-from fleetctl.errors import Tampered
+from fleetctl.errors import EngineRefused, SafetyRefused, Tampered
 from fleetctl.model.declared import Fleet
 from fleetctl.model.live import Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
@@ -54,14 +54,20 @@ def read_snapshot(engine: Engine, reader: Reader) -> Snapshot:
 def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accept: Iterable[str] = ()) -> Planned:
     """Plan a fleet. Writes nothing and never blocks on an apply.
 
-    Raises EngineRefused with every refusal, SafetyRefused for a protected object, Tampered for an unverified ledger.
+    Raises EngineRefused with every refusal, SafetyRefused for a protected object, Tampered for an unverified ledger, or
+    when nothing can be planned on a state that was edited.
     """
     with engine.store.read() as reader:
         snapshot = read_snapshot(engine, reader)
         journal = head_of(engine, reader, journal_stream(reader))
         edited = _edited(engine, reader, snapshot)
     now = engine.clock.now_ms()
-    plan = make_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source), accept=accept)
+    try:
+        plan = make_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source), accept=accept)
+    except (EngineRefused, SafetyRefused) as error:
+        if edited:  # the edit comes first: it may be all that is wrong
+            raise Tampered([*(replace(item, severity="error") for item in edited), *error.diagnostics]) from None
+        raise
     plan = replace(plan, warnings=(*plan.warnings, *edited))
     around = Surroundings(
         at=now,

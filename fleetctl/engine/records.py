@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -45,7 +45,7 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
         if isinstance(event, Applied):
             body = load_document(documents, event.plan.hex(), entry)
             tenant, fleet, operations = body.get("tenant"), event.fleet, body.get("operations", [])
-            origin = (body["origin"]["root"], body["origin"]["path"]) if "origin" in body else None
+            origin = origin_of(body)
         elif isinstance(event, Called):
             body = load_document(documents, event.request.hex(), entry)
             tenant, operations = body.get("tenant"), [body["operation"]] if "operation" in body else []
@@ -56,6 +56,11 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
                 DOCUMENT_MISSING.at(f"entry {entry} names a document that cannot be read: {error}")
             ) from None
         yield Record(entry=entry, event=event, tenant=tenant, fleet=fleet, operations=typed, origin=origin)
+
+
+def origin_of(plan: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(root commit hash, path in the repository) that the body of an applied plan names."""
+    return (plan["origin"]["root"], plan["origin"]["path"]) if "origin" in plan else None
 
 
 def load_document(documents: Documents, digest: str, entry: int) -> dict[str, Any]:
