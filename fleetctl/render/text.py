@@ -42,6 +42,8 @@ def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = 
 
 def wrapped(text: str, columns: int) -> list[str]:
     """Inert text in lines of at most `columns`; a word that is wider gets a line of its own and is not broken."""
+    if len(text) <= columns and text.isascii():  # nearly every line
+        return [text]
     words = text.split(" ")
     lines, current, used = list[str](), [words[0]], width(words[0])
     for word in words[1:]:

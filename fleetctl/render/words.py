@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from fleetctl.canonical import is_digest
@@ -56,6 +57,7 @@ _REFERENCES = frozenset({"site", "pool", "parent", "marketPool", "from", "to"})
 _FIRST = ("name", "protect", "explicitOnly")
 _PLAIN = re.compile(r"[^\W\d_][\w./:#@+-]*(?: [\w./:#@+-]+)*")
 _KEYWORDS = frozenset({"true", "false", "null", "absent"})
+_PATHS: Final = 4_096  # how many are remembered: a plan shows the same few fields of every object
 _MAX_MINUTES = 253_402_300_799 // 60  # the last minute of the year 9999; later ones stay figures
 
 
@@ -69,6 +71,7 @@ def field_and_value(path: str, value: Any, names: Names) -> tuple[str, str]:
     return shown_field(path), shown_value(path, value, names)
 
 
+@lru_cache(maxsize=_PATHS)
 def shown_field(path: str) -> str:
     """A dotted canonical field by the name that files give it."""
     parts = split_path(path)
@@ -87,20 +90,28 @@ def shown_value(path: str, value: Any, names: Names) -> str:
     """The value of a canonical field, in the units that files use; what is not of its field's type is shown as it is."""
     if value is None:
         return "absent"
+    suffix, write, decimal = _form(path)
+    if write is not None:
+        number = _number(value)
+        if number is not None and not (suffix == "Min" and number > _MAX_MINUTES):
+            return write(number)
+    if decimal and isinstance(value, str):
+        return value
+    return plain(value, names if path in _REFERENCES else {})
+
+
+@lru_cache(maxsize=_PATHS)
+def _form(path: str) -> tuple[str, Callable[[int], str] | None, bool]:
+    """How a field's values are written: the suffix that its numbers go by and what writes them, and whether it is a decimal."""
     parts = split_path(path)
+    if parts[0] in ("quota", "ownerQuota"):
+        return "", str, False
+    decimal = parts[0] == "policy" and _is_decimal(parts[1:])
     suffixed = parts[-1] if parts[0] not in _AS_GIVEN else ""
     if parts[0] == "policy" and len(parts) == 2 and parts[1] in DURATION_NAMES:
         suffixed = "Ms"
-    for suffix, write in _SUFFIXES:
-        if suffixed.endswith(suffix):
-            number = _number(value)
-            if number is not None and not (suffix == "Min" and number > _MAX_MINUTES):
-                return write(number)
-    if parts[0] in ("quota", "ownerQuota") and (number := _number(value)) is not None:
-        return str(number)
-    if parts[0] == "policy" and isinstance(value, str) and _is_decimal(parts[1:]):
-        return value
-    return plain(value, names if path in _REFERENCES else {})
+    suffix, write = next((item for item in _SUFFIXES if suffixed.endswith(item[0])), ("", None))
+    return suffix, write, decimal
 
 
 def _is_decimal(policy_path: Sequence[str]) -> bool:
@@ -128,8 +139,14 @@ def plain(value: Any, names: Names) -> str:
 
 def in_order(kind: Kind, state: Mapping[str, Any]) -> dict[str, Any]:
     """A flat state or a body with its fields in the order in which people read them."""
-    known = [name for name in (*_FIRST, *field_names(kind)) if name in state]
-    return {name: state[name] for name in (*known, *sorted(state.keys() - set(known)))}
+    order = _order(kind)
+    known = [name for name in order if name in state]
+    return {name: state[name] for name in (*known, *sorted(state.keys() - order.keys()))}
+
+
+@lru_cache
+def _order(kind: Kind) -> Mapping[str, None]:
+    return dict.fromkeys((*_FIRST, *field_names(kind)))
 
 
 def leaves(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
