@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from fleetctl.config.codes import BAD_QUANTITY, OUT_OF_RANGE
@@ -92,14 +93,14 @@ class Item:
         return self.builder.places.value((self.section, self.name, *path))
 
     def reference(self, section: str, field: str) -> str:
-        return self.builder.references.resolve(section, self.data[field], self.at_field(field))
+        return self.builder.references.resolve(section, self.data[field], partial(self.at_field, field))
 
     def tenant(self, field: str, *, or_any: bool = False) -> str:
         """A tenant's id; the acting tenant when the field is left out."""
         text = self.data.get(field)
         if text is None:
             return self.builder.tenant
-        return self.builder.references.resolve_tenant(text, self.at_field(field), or_any=or_any)
+        return self.builder.references.resolve_tenant(text, partial(self.at_field, field), or_any=or_any)
 
     def quantity(self, parse: Callable[[str], T], *path: str) -> T:
         """A quantity that must be there."""
@@ -186,18 +187,15 @@ def _pool(item: Item) -> Iterator[Written]:
 
 
 def _offer(item: Item) -> Iterator[Written]:
-    """One offer for each pool; its key is `<pool key>/<tenant>`, its name that of the entry (and the pool's, of several)."""
+    """One offer for each pool, all under the entry's name; the key of each is `<pool key>/<tenant>`."""
     data = item.data
     to = item.tenant("to")
-    several = "pools" in data
-    pools: list[tuple[str, Path]] = (
-        [(pool, ("pools", index)) for index, pool in enumerate(data["pools"])]
-        if several
-        else [(data["pool"], ("pool",))]
-    )
+    pools: list[tuple[str, Path]] = [(pool, ("pools", index)) for index, pool in enumerate(data.get("pools", ()))]
+    if "pool" in data:
+        pools = [(data["pool"], ("pool",))]
     for pool, path in pools:
         place = item.builder.places.value((item.section, item.name, *path))
-        reference = item.builder.references.resolve("pools", pool, place)
+        reference = item.builder.references.resolve("pools", pool, partial(int, place))
         body = b.OfferBody(
             pool=reference,
             to=to,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fleetctl.config.codes import did_you_mean, shown
 from fleetctl.config.merge import SECTIONS
 from fleetctl.config.nodes import Mapping, Scalar, is_absent
@@ -22,6 +24,9 @@ OWN_FLEET_REFERENCE = code(
 
 KEY = "idempotencyKey"
 
+Place = Callable[[], int]
+"""Where a reference is written; asked only when it is wrong."""
+
 
 class References:
     """The names of a merged fleet and what they stand for. `externals` counts references to other fleets' objects."""
@@ -39,7 +44,7 @@ class References:
         """The key of an object of this fleet."""
         return self._keys[section][name]
 
-    def resolve(self, section: str, text: str, at: int) -> str:
+    def resolve(self, section: str, text: str, at: Place) -> str:
         """The key that `text` stands for, or `other-fleet/key`; reports what names nothing and returns it as it is."""
         if "/" in text:
             return self._external(section, text, at)
@@ -48,7 +53,7 @@ class References:
             self._unknown(section, text, at)
         return text if found is None else found
 
-    def resolve_tenant(self, text: str, at: int, *, or_any: bool = False) -> str:
+    def resolve_tenant(self, text: str, at: Place, *, or_any: bool = False) -> str:
         """The id of a tenant: declared here, the acting one, root, or another fleet's."""
         if "/" in text:
             return self._external("tenants", text, at).partition("/")[2] or text
@@ -59,22 +64,22 @@ class References:
             self._unknown("tenants", text, at)
         return text
 
-    def _external(self, section: str, text: str, at: int) -> str:
+    def _external(self, section: str, text: str, at: Place) -> str:
         fleet, _, key = text.partition("/")
         if fleet == self._fleet:
             name = next((name for name, known in self._keys[section].items() if known == key), None)
             mend = f"write `{name}`" if name else "write the object's name"
-            self._problems.add(OWN_FLEET_REFERENCE, f"{shown(text)} is an object of this fleet; {mend}", at)
+            self._problems.add(OWN_FLEET_REFERENCE, f"{shown(text)} is an object of this fleet; {mend}", at())
         else:
             self.externals.add((section, text))
         return text
 
-    def _unknown(self, section: str, text: str, at: int) -> None:
+    def _unknown(self, section: str, text: str, at: Place) -> None:
         if self._incomplete:  # it may be in the part that could not be read, which is reported
             return
         known = set(self._keys[section]) | (self._implicit if section == "tenants" else set())
         hint = did_you_mean(text, known) or "; declare it, or write other-fleet/key for an object of another fleet"
-        self._problems.add(UNKNOWN_REFERENCE, f"`{section}` has no {shown(text)}{hint}", at)
+        self._problems.add(UNKNOWN_REFERENCE, f"`{section}` has no {shown(text)}{hint}", at())
 
 
 def _keys(section: object) -> dict[str, str]:

@@ -89,6 +89,9 @@ class Rules:
         return (item for item in self.objects if item.section == section)
 
     def _identities(self) -> None:
+        if self.tenant == ANY_TENANT:
+            detail = f"`{ANY_TENANT}` is nobody who could act; name a tenant"
+            self.problems.add(RESERVED, detail, self.places.value(("tenant",)))
         first: dict[tuple[str, str], Written] = {}
         for item in self.objects:
             declared = item.declared

@@ -140,3 +140,23 @@ def test_a_file_in_which_everything_is_wrong_has_an_end(tmp_path: Path) -> None:
     found = load_fleet(write(tmp_path, {"a.yaml": text})).diagnostics
     assert [item.code.name for item in found].count("more-problems") == 1
     assert len(found) == 201
+
+
+def test_ignored_fields_are_written_as_in_files_and_kept_canonical(tmp_path: Path) -> None:
+    """pins: canonical JSON; both names of a field are understood."""
+    written = {
+        "policy.maxPending": "policy.maxPendingMs",
+        "policy.maxPendingMs": "policy.maxPendingMs",
+        "policy.telemetry.intervalSeconds": "policy.telemetry.intervalSeconds",
+        "protect": "protect",
+        "name": "name",
+    }
+    entries = "".join(f"  - {{object: pool/pool-fra1-h100, field: {f}, owner: sre, reason: r}}\n" for f in written)
+    text = (
+        GOOD[: GOOD.index("ignoreDrift:")]
+        + "ignoreDrift:\n"
+        + entries
+        + "  - {object: entitlement/ent-vision, field: limit.energy, owner: sre, reason: r}\n"
+    )
+    fleet = load_fleet(write(tmp_path, {"a.yaml": text})).loaded().fleet
+    assert [entry.field for entry in fleet.ignore_drift] == [*written.values(), "limit.energyUj"]
