@@ -50,9 +50,9 @@ def _named(text: str, known: tuple[WitnessEntry, ...], roster: dict[str, str]) -
     id, equals, url = text.partition("=")
     if not equals or "/" in id or ":" in id:
         id, url = "", text
-    entries = {item.id: item for item in known} or {name: WitnessEntry(id=name, url="") for name in roster}
-    if not id and len(entries) == 1:
-        id = next(iter(entries))
+    entries = {name: WitnessEntry(id=name, url="") for name in roster} | {item.id: item for item in known}
+    if not id and len(trusted := roster or entries) == 1:
+        id = next(iter(trusted))
     found = entries.get(id)
     if found is None:
         raise BadInput(
