@@ -51,7 +51,7 @@ def run(
 def fleetctl() -> list[str]:
     """The console script beside this interpreter: what users run."""
     script = Path(sys.executable).with_name("fleetctl")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "fleetctl.cli.main"]
+    return [str(script)] if script.exists() else [sys.executable, "-m", "fleetctl"]
 
 
 def peer_python() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def serve(settings: Settings, id: str, listen: str) -> None:
     state, signer = open_witness_state(user_folders().witness(id), id)
     try:
         app = witness_app(state=state, signer=signer, clock=now_clock(settings))
+        gc.enable()
         serve_app(app, host=host, port=port, announce=lambda url: write(f"{url}\n"))
     except KeyboardInterrupt:
         sys.stdout.flush()  # asked to stop: that is how a witness ends
