@@ -112,7 +112,7 @@ class _Load:
         for section in SECTIONS:
             if section != "policies" and section in data:
                 objects += builder.objects(section, _fitting(section, data[section], at_fault))
-        if not any(section in data for section in SECTIONS if section != "policies"):
+        if not objects:
             self._report_nothing()
         lints = Lints(self.problems, self.tree.allowed)
         Rules(objects, places, self.problems, lints, tenant=tenant).check(policies)
