@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NewType
 
 Json = dict[str, "Json"] | list["Json"] | str | bool | int
@@ -16,6 +16,7 @@ Digest = NewType("Digest", str)
 """A SHA-256, 64 lower-case hex digits."""
 
 MAX_SAFE_INTEGER = 2**53 - 1
+_SMALL = 2**53  # exclusive: what lies inside needs no second look
 
 _quoted = json.encoder.encode_basestring
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
@@ -52,11 +53,13 @@ def _checked(value: object) -> object:
     if kind is str or kind is bool:
         return value
     if kind is int:
-        return _checked_integer(value)
+        if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:  # type: ignore[operator]  # an int, as `kind` says
+            return value
+        raise ValueError(f"integer {value} is beyond ±(2^53-1); canonical JSON holds it as a string")
     if kind is dict:
         return _checked_object(value)  # type: ignore[arg-type]  # a dict, as `kind` says
     if kind is list or kind is tuple:
-        return [_checked(item) for item in value]  # type: ignore[attr-defined]  # a sequence, as `kind` says
+        return _checked_sequence(value)  # type: ignore[arg-type]  # a sequence, as `kind` says
     if isinstance(value, Mapping):
         return _checked_object(dict(value))
     if isinstance(value, str):
@@ -64,10 +67,14 @@ def _checked(value: object) -> object:
     raise TypeError(f"canonical JSON has no {kind.__name__}")
 
 
-def _checked_integer(value: object) -> object:
-    if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:  # type: ignore[operator]  # the caller saw that it is an int
-        return value
-    raise ValueError(f"integer {value} is beyond ±(2^53-1); canonical JSON holds it as a string")
+def _checked_sequence(value: Sequence[object]) -> Sequence[object]:
+    changed = False
+    out = []
+    for item in value:
+        checked = _checked(item)
+        changed = changed or checked is not item
+        out.append(checked)
+    return out if changed else value
 
 
 def _checked_object(value: dict[object, object]) -> object:
@@ -79,9 +86,9 @@ def _checked_object(value: dict[object, object]) -> object:
         if not key.isascii():
             ascii_only = False
         kind = type(item)
-        if kind is str or kind is bool:
+        if kind is str or kind is bool or (kind is int and -_SMALL < item < _SMALL):  # type: ignore[operator]  # an int
             continue
-        checked = _checked(item)
+        checked = _checked_object(item) if kind is dict else _checked(item)  # type: ignore[arg-type]  # a dict
         if checked is not item:
             changed[key] = checked
     if changed:
