@@ -83,6 +83,8 @@ def refuse_unlike(working: Working, operation: Operation, before: LiveObject, fl
         refuse(INVALID_INPUT, f"a rename changes the name alone, not {_named(changed)}", operation.label)
     if operation.verb == "update" and not changed:
         refuse(INVALID_INPUT, f"the update of {operation.label} changes nothing", operation.label)
+    if operation.verb == "update" and changed == {"name"} and fleet is not None:
+        refuse(INVALID_INPUT, f"the update of {operation.label} is a rename and must say so", operation.label)
 
 
 def _refuse_adoption(working: Working, operation: Operation, before: LiveObject, fleet: str | None) -> None:

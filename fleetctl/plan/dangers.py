@@ -174,7 +174,7 @@ def _shrink(view: _View) -> Iterator[Danger]:
         if item.verb not in ("update", "adopt") or item.before is None or item.after is None:
             continue
         if item.kind == "offer":
-            used = usage.by_tenant(str(item.after["pool"]), str(item.after["to"])).resources
+            used = usage.by_tenant(str(item.before.get("pool")), str(item.before.get("to"))).resources
             yield from _quota_shrink(item, "quota", used)
         elif item.kind == "pool":
             live = view.snapshot.objects.get((item.kind, item.id))
@@ -345,9 +345,19 @@ def _held(reservations: int, resources: Mapping[str, int]) -> str:
 
 
 def _counts(state: Mapping[str, Any] | None, name: str) -> dict[str, int]:
-    return {resource: unwide(value) for resource, value in ((state or {}).get(name) or {}).items()}
+    holder = (state or {}).get(name)
+    found = {str(key): _amount(value) for key, value in holder.items()} if isinstance(holder, Mapping) else {}
+    return {key: amount for key, amount in found.items() if amount is not None}
 
 
 def _figure(state: Mapping[str, Any] | None, group: str, name: str) -> int | None:
-    holder = (state or {}).get(group) or {}
-    return unwide(holder[name]) if name in holder else None
+    holder = (state or {}).get(group)
+    return _amount(holder.get(name)) if isinstance(holder, Mapping) else None
+
+
+def _amount(value: object) -> int | None:
+    """A figure of a state; None for what is none. Operations come from plan files, and `decide` refuses such a state later."""
+    try:
+        return unwide(value)
+    except ValueError:
+        return None

@@ -36,7 +36,7 @@ from fleetctl.model.ids import (
 )
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot
 from fleetctl.model.operation import Operation
-from fleetctl.model.usage import BookedUse, EntitlementUse, Usage
+from fleetctl.model.usage import BookedUse, EntitlementUse
 from fleetctl.plan.context import Surroundings, plan_context
 from fleetctl.plan.dangers import Danger, Provenance, find_dangers, unaccepted
 from fleetctl.plan.planfile import PlanFile, plan_file, read_plan, write_plan
@@ -54,8 +54,8 @@ def fleet(
     *,
     name: str = "eu",
     tenant: str = "root",
-    accept: Iterable[str | Mapping[str, str]] = (),
-    ignore: Iterable[Mapping[str, str]] = (),
+    accept: Iterable[str | Mapping[str, Any]] = (),
+    ignore: Iterable[Mapping[str, Any]] = (),
     release: Iterable[str] = (),
 ) -> Fleet:
     """A fleet of objects written as `kind/key` to fields."""
@@ -257,7 +257,9 @@ class World:
     def live(self, label: str, *, archived: bool = False) -> LiveObject:
         """The one live object written `kind/key`."""
         found = [
-            item for item in self.snapshot.objects.values() if item.label == label and item.archived in (False, archived)
+            item
+            for item in self.snapshot.objects.values()
+            if item.label == label and item.archived in (False, archived)
         ]
         assert len(found) == 1, f"{label} is {len(found)} objects"
         return found[0]
@@ -292,7 +294,7 @@ class World:
             usage = replace(usage, inventory_gpus={self.live(pool).id: gpus for pool, gpus in inventory.items()})
         if entitlements is not None:
             usage = replace(usage, entitlements={self.live(name).id: use for name, use in entitlements.items()})
-        self.snapshot = replace(self.snapshot, usage=cast(Usage, usage))
+        self.snapshot = replace(self.snapshot, usage=usage)
 
     def outside(self, name: str) -> dict[ObjectKey, LiveObject]:
         """Everything that a fleet does not own."""
