@@ -21,10 +21,10 @@ from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, journal_events, read_usages, verify_stream
 from fleetctl.errors import NotVerified, Unreachable
-from fleetctl.ledger.chain import Head, address_of
+from fleetctl.ledger.chain import Head, address_of, genesis
 from fleetctl.ledger.cose import read as read_envelope
 from fleetctl.ledger.entries import Event, JournalEvent
-from fleetctl.ledger.identifiers import parse_ledger_id
+from fleetctl.ledger.identifiers import ledger_id, parse_ledger_id
 from fleetctl.ledger.keys import PublicKey, SeedSigner, Signer
 from fleetctl.ledger.receipts import issue
 from fleetctl.ledger.witness import Known, Outcome, advance, build_request, chunks, parse_refusal
@@ -97,6 +97,11 @@ def open_engine(folder: Path, **changes: Any) -> Engine:
     return over(SqliteStore.open(folder / "state.db"), **changes)
 
 
+def genesis_of(stream: str) -> bytes:
+    """The head of one of the test steward's streams while it is empty."""
+    return genesis(ledger_id(STEWARD.kid, stream))
+
+
 def state_of(engine: Engine) -> Path:
     """The file of its state."""
     assert isinstance(engine.store, SqliteStore)
@@ -107,7 +112,7 @@ def copied(folder: Path, target: Path) -> Path:
     """A copy of everything committed in the state of `folder`, in a new folder."""
     target.mkdir(mode=0o700, parents=True)
     (target / "state.db").touch(mode=0o600)
-    source, copy = sqlite3.connect(folder / "state.db"), sqlite3.connect(target / "state.db")
+    source, copy = raw(folder), raw(target)
     try:
         source.backup(copy)
     finally:
@@ -116,9 +121,16 @@ def copied(folder: Path, target: Path) -> Path:
     return target
 
 
+def raw(folder: Path) -> sqlite3.Connection:
+    """A connection that knows nothing of the engine, and does not wait for the disk."""
+    connection = sqlite3.connect(folder / "state.db")
+    connection.execute("PRAGMA synchronous = OFF")
+    return connection
+
+
 def edit(folder: Path, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> int:
     """Change the database behind the engine's back; the number of rows that it changed."""
-    connection = sqlite3.connect(folder / "state.db")
+    connection = raw(folder)
     try:
         with connection:
             return connection.execute(statement, values).rowcount
@@ -128,7 +140,7 @@ def edit(folder: Path, statement: str, values: Mapping[str, Any] | Sequence[Any]
 
 def dump(folder: Path, tables: Iterable[str] = ()) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, or of some, as they are stored."""
-    connection = sqlite3.connect(folder / "state.db")
+    connection = raw(folder)
     try:
         names = list(tables) or [
             name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
