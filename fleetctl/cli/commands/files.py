@@ -1,21 +1,26 @@
-"""Fleet files: validate."""
+"""Fleet files: validate, fmt, import."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.output import emit, write
+from fleetctl.config.filing import SECTION_OF
 from fleetctl.diagnostics import Diagnostic
+from fleetctl.model.ids import Kind
 from fleetctl.render.diagnostics import (
     diagnostics_document,
     github_annotations,
     validation_json,
     validation_verdict,
 )
+from fleetctl.render.document import Items, Verdict
+from fleetctl.render.words import counted
 
 
 @command("validate", formats=("text", "json", "github"))
@@ -50,6 +55,62 @@ def validate(settings: Settings, paths: tuple[Path, ...], strict: bool) -> int:
             lambda: validation_json(found, failed=failed),
         )
     return 1 if failed else 0
+
+
+@command("fmt")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 when a file is not in form.")
+def fmt(settings: Settings, paths: tuple[Path, ...], check: bool) -> int:
+    """Put fleet files in one form: indentation, spacing, line ends. Comments, order and meaning stay.
+
+    \b
+    Example:
+      fleetctl fmt --check fleets/eu-prod
+    """
+    from fleetctl.cli.formatting import format_path
+
+    found = [item for path in paths for item in format_path(path, check=check)]
+    changed = [item for item in found if item.changed]
+    word = "would change" if check else "changed"
+    emit(
+        settings,
+        lambda: [
+            *([Items([(f"{word} {item.file}", None) for item in changed])] if changed else []),
+            Verdict(f"{len(changed)} of {counted(len(found), 'file')} {word}", "warn" if check and changed else "good"),
+        ],
+        lambda: {
+            "result": "changed" if changed else "ok",
+            "files": [{"file": str(item.file), "changed": item.changed} for item in found],
+        },
+    )
+    return 1 if check and changed else 0
+
+
+@command("import")
+@click.argument("kind", required=False, type=click.Choice(tuple(SECTION_OF)))
+@click.argument("id", required=False)
+@click.option("--all", "every", is_flag=True, help="Every live object that no fleet owns, or that --fleet does.")
+@click.option(
+    "--fleet", metavar="NAME", help="The fleet that the YAML is for: it gets a header, and no adopt for its own."
+)
+@click.option(
+    "--out", "-o", metavar="FILE", type=click.Path(path_type=Path), help="A new file, instead of standard output."
+)
+@click.option("--refresh", metavar="KIND/KEY", help="Bring this entry of the files at --path to what is live.")
+@click.option(
+    "--path", type=click.Path(path_type=Path), default=".", show_default=True, help="With --refresh: the fleet."
+)
+def import_(settings: Settings, kind: Kind | None, id: str | None, path: Path, **how: Any) -> None:
+    """Write a live object, by KIND and id or key, as the YAML that would declare it. Changes nothing live.
+
+    \b
+    Example:
+      fleetctl import pool pool-fra1-h100
+      fleetctl import --refresh offer/pool-fra1-h100/acme --path fleets/eu-prod
+    """
+    from fleetctl.cli.imports import run_import
+
+    run_import(settings, kind, id, path, **how)
 
 
 def _shown_folder(path: Path) -> str:

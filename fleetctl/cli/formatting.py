@@ -1,0 +1,41 @@
+"""`fmt`: fleet files in one form, or what would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetctl.cli.files import write_whole
+from fleetctl.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formatted:
+    """A file, and whether its text is not the one form."""
+
+    file: Path
+    changed: bool
+
+
+def format_path(path: Path, *, check: bool) -> Iterator[Formatted]:
+    """Format every fleet file of a path; with `check` only say what would change.
+
+    Raises BadInput, before anything is written, for files that cannot be read as YAML, and for one that formatting would change
+    the meaning of.
+    """
+    from fleetctl.config.tree import read_tree
+    from fleetctl.config.yamlfiles import formatted
+
+    tree = read_tree(path)
+    errors = [item for item in tree.problems.sorted() if item.severity == "error"]
+    if errors:
+        raise BadInput(errors)
+    folder = path if path.is_dir() else path.parent
+    for source in tree.sources.files():
+        before = source.text()
+        after = formatted(before, source.name)
+        file = folder / source.name
+        if after != before and not check:
+            write_whole(file, after.encode(), mode=file.stat().st_mode & 0o777)
+        yield Formatted(file=file, changed=after != before)

@@ -1,0 +1,76 @@
+"""What `import` was asked for, in its three ways: one object, all of them, one entry of the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fleetctl.cli.command import Settings
+from fleetctl.cli.files import PATH_UNWRITABLE, write_whole
+from fleetctl.cli.fleets import load
+from fleetctl.cli.importing import as_json, import_objects, importable, refresh
+from fleetctl.cli.output import emit, note
+from fleetctl.cli.queries import look
+from fleetctl.cli.wiring import acting_tenant, open_engine
+from fleetctl.errors import BadInput
+from fleetctl.model.ids import Kind
+from fleetctl.render.document import Lines, Verdict
+from fleetctl.render.inert import inert
+
+
+def run_import(
+    settings: Settings,
+    kind: Kind | None,
+    id: str | None,
+    path: Path,
+    *,
+    every: bool,
+    fleet: str | None,
+    out: Path | None,
+    refresh: str | None,
+) -> None:
+    """Raises a usage error unless exactly one way was asked for; else as `import_objects` and `refresh`."""
+    if (kind is not None and id is not None) + every + (refresh is not None) != 1 or (kind is not None) != (
+        id is not None
+    ):
+        raise click.UsageError("Give KIND and ID, or --all, or --refresh KIND/KEY.")
+    if refresh is not None:
+        _refresh(settings, path, refresh)
+    else:
+        _write(settings, kind, id, fleet, out)
+
+
+def _refresh(settings: Settings, path: Path, label: str) -> None:
+    loaded = load(path)
+    with open_engine(settings, near=path) as engine:
+        snapshot = look(engine, None).snapshot
+    file, changed = refresh(path, loaded.fleet, snapshot, label)
+    words = f"{file}: {label} is now what is live" if changed else f"{file}: {label} is what is live already"
+    emit(
+        settings,
+        lambda: [Verdict(words, "good")],
+        lambda: {"result": "ok", "yaml": file.read_text(encoding="utf-8"), "objects": [label], "file": str(file)},
+    )
+
+
+def _write(settings: Settings, kind: Kind | None, id: str | None, fleet: str | None, out: Path | None) -> None:
+    from fleetctl.engine.builders import find
+
+    with open_engine(settings) as engine:
+        snapshot = look(engine, None).snapshot
+    chosen = importable(snapshot, fleet) if kind is None or id is None else [find(snapshot, kind, id)]
+    found = import_objects(snapshot, chosen, fleet=fleet, tenant=acting_tenant(settings))
+    for label in found.missing:
+        note(inert(f"note: it refers to {label}, which no fleet owns; import that too") + "\n")
+    if out is not None:
+        if out.exists():
+            raise BadInput(PATH_UNWRITABLE.at(f"{out} exists; name a new file, nothing is overwritten"))
+        write_whole(out, found.yaml.encode(), mode=0o644)
+    emit(
+        settings,
+        lambda: (
+            [Verdict(f"Wrote {out}", "good")] if out else [Lines([(line, None) for line in found.yaml.splitlines()])]
+        ),
+        lambda: dict(as_json(found, out)),
+    )
