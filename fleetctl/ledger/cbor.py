@@ -43,13 +43,17 @@ class IllFormed(ValueError):
     """No whole CBOR item starts here, or it is nested too deeply to be followed."""
 
 
+_SHORT_HEADS = [
+    [bytes((major << 5 | size,)) if size < 24 else bytes((major << 5 | 24, size)) for size in range(0x100)]
+    for major in range(8)
+]
+
+
 def head(major: int, argument: int) -> bytes:
     """The shortest head of `major` with `argument`."""
-    lead = major << 5
-    if argument < 24:
-        return bytes((lead | argument,))
     if argument < 0x100:
-        return bytes((lead | 24, argument))
+        return _SHORT_HEADS[major][argument]
+    lead = major << 5
     if argument < 0x10000:
         return bytes((lead | 25,)) + argument.to_bytes(2, "big")
     if argument < 0x1_0000_0000:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -33,6 +32,7 @@ class Connection:
         self.path = path
         self.failed: FleetctlError | None = None
         self.usable = True
+        self._noting = _Noting(self)
         uri = f"file:{quote(path)}?mode={'ro' if read_only else 'rw'}"  # neither creates a file
         with translated(path):
             self._raw = sqlite3.connect(
@@ -47,15 +47,15 @@ class Connection:
 
     def rows(self, statement: str, values: Mapping[str, Any] = _NOTHING) -> list[tuple[Any, ...]]:
         """All rows of a query."""
-        with self._noting():
+        with self._noting:
             return self._raw.execute(statement, values).fetchall()
 
     def run(self, statement: str, values: Mapping[str, Any] = _NOTHING) -> None:
-        with self._noting():
+        with self._noting:
             self._raw.execute(statement, values)
 
     def run_many(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
-        with self._noting():
+        with self._noting:
             self._raw.executemany(statement, values)
 
     def schema_version(self) -> int:
@@ -143,18 +143,29 @@ class Connection:
         found: int = self.rows(pragma)[0][0]
         return found
 
-    @contextmanager
-    def _noting(self) -> Iterator[None]:
-        # When a disk is full SQLite undoes the whole transaction; a statement after that would commit by itself.
-        if self.failed is not None:
-            raise self.failed
-        try:
-            yield
-        except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
-            raise
-        except sqlite3.Error as error:
-            self.failed = translate(error, self.path)
-            raise self.failed from error
+
+class _Noting:
+    """Around each statement: an error leaves as ours and is remembered, and after one no statement runs.
+
+    When a disk is full SQLite undoes the whole transaction; a statement after that would commit by itself.
+    A class, because a generator costs as much as a small statement.
+    """
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        if self._connection.failed is not None:
+            raise self._connection.failed
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, sqlite3.Error) and not isinstance(
+            error, (sqlite3.ProgrammingError, sqlite3.InterfaceError)
+        ):
+            self._connection.failed = translate(error, self._connection.path)
+            raise self._connection.failed from error
 
 
 def busy(path: str, wait_ms: int) -> Busy:
