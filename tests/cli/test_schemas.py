@@ -76,6 +76,7 @@ def test_every_answer_is_as_its_schema_says(tmp_path: Path) -> None:
     ask.ask("settings list")
     ask.ask("settings set", "shareThresholdPercent", "20", *at)
     _ledgers(ask)
+    ask.ask("fmt", ".")
     ask.ask("fmt", "--check", ".")
     ask.ask("import", "pool", "pool-fra1-h100")
     ask.ask("import", "--all", "--fleet", "eu-test", "-o", "all.yml")
