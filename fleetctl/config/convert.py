@@ -1,7 +1,8 @@
 """Nodes to plain typed data, guided by the schema: a field's own type converts the text, so YAML 1.1 traps cannot bite.
 
 A text field takes any scalar as written; a boolean is a plain `true` or `false`; a number is a plain decimal. What does
-not convert stays text, and the schema then refuses it. Nulls are absent.
+not convert stays text, and the schema then refuses it. Nulls are absent, but an unknown field is not: `{maxRate: 20,50}` is
+a rate of 20 and a field `50`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Converters:
         fields = {name: self.of(inner) for name, inner in part.get("properties", {}).items()}
         rest = self.of(part.get("additionalProperties", True))
         # Keys of free content have no pattern of their own to hold them to ASCII.
-        free_keys = "propertyNames" not in part and part.get("additionalProperties") is not False
+        closed = part.get("additionalProperties") is False
+        free_keys = "propertyNames" not in part and not closed
 
         def convert(node: Node, problems: Problems) -> Any:
             if type(node) is not MappingNode:
@@ -61,7 +63,9 @@ class Converters:
             if free_keys:
                 check_keys(node, problems)
             return {
-                key: fields.get(key, rest)(item, problems) for key, item in node.entries.items() if not is_absent(item)
+                key: fields.get(key, rest)(item, problems)
+                for key, item in node.entries.items()
+                if not is_absent(item) or (closed and key not in fields)
             }
 
         return convert

@@ -48,8 +48,7 @@ def merge(documents: Sequence[Mapping], problems: Problems) -> Mapping:
         if problems.hopeless:
             break
         for field, at, node in document.items_at():
-            if not is_absent(node):
-                merged.take(field, at, node)
+            merged.take(field, at, node)
     return merged.root
 
 
@@ -72,7 +71,7 @@ class _Merge:
                 lambda: f"{shown(field)} is no section of a fleet file{did_you_mean(field, self._known)}",
                 at,
             )
-        else:
+        elif not is_absent(node):
             handle(field, at, node)
 
     def _header(self, field: str, at: int, node: Node) -> None:
@@ -107,6 +106,9 @@ class _Merge:
         defaults = self._mapping(self.root, field, at)
         for kind, kind_at, fields in given.items_at():
             if is_absent(fields):
+                if kind not in SECTIONS:
+                    detail = f"{shown(kind)} is no section of a fleet file{did_you_mean(kind, SECTIONS)}"
+                    self.problems.add(UNKNOWN_FIELD, detail, kind_at)
                 continue
             fields_of_kind = self._as_mapping(f"{field}.{kind}", fields)
             if fields_of_kind is None:
