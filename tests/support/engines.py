@@ -20,6 +20,7 @@ from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, journal_events, read_usages, verify_stream
+from fleetctl.engine.witnessing import Witnessed, witness_heads
 from fleetctl.errors import NotVerified, Unreachable
 from fleetctl.ledger.chain import Head, address_of, genesis
 from fleetctl.ledger.cose import read as read_envelope
@@ -150,6 +151,19 @@ def dump(folder: Path, tables: Iterable[str] = ()) -> dict[str, list[tuple[Any, 
         connection.close()
 
 
+def restore_rows(folder: Path, tables: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+    """Make tables hold exactly these rows, behind the engine's back."""
+    connection = raw(folder)
+    try:
+        with connection:
+            for name, rows in tables.items():
+                connection.execute(f"DELETE FROM {name}")
+                for row in rows:
+                    connection.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)
+    finally:
+        connection.close()
+
+
 # ------------------------------------------------------------------------------------------------------- fleets
 
 
@@ -227,6 +241,11 @@ def planned(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), sour
 def applied(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), **how: Any) -> ApplyReceipt:
     """Plan and apply in one go."""
     return apply_plan(engine, planned(engine, declared, accept=accept), **how)
+
+
+def witness(engine: Engine) -> Witnessed:
+    """`fleetctl ledger witness`."""
+    return witness_heads(engine)
 
 
 # ---------------------------------------------------------------------------------------------------- verdicts
