@@ -1,0 +1,2 @@
+. "$PAGES/quickstart.sh"
+mkdir ../backup ../staging ../new
