@@ -27,8 +27,10 @@ check: $(VENV)/.installed ## lint, format, types, layers, generated docs
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/generate_docs.py --check
 
-docs: $(VENV)/.installed ## write the generated reference pages again
+docs: $(VENV)/.installed ## write again what is generated: reference pages, plans/, the README's transcript
 	$(BIN)/python scripts/generate_docs.py
+	$(BIN)/python scripts/plans.py
+	$(BIN)/python scripts/transcript.py
 
 bench: $(VENV)/.installed-bench ## measure against the peers, write benchmarks/RESULTS.md
 	@scripts/clean-home.sh $(CURDIR)/$(BIN)/python -m benchmarks
