@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,37 @@ def test_every_example_is_listed() -> None:
 def test_plans_holds_one_pair_of_files_for_each_example() -> None:
     kept = {path.relative_to(plans.PLANS).as_posix() for path in plans.PLANS.rglob("*.*")}
     assert kept == {f"{example}.{form}" for example in EXAMPLES for form in ("json", "txt")}
+
+
+def created(example: str) -> dict[str, list[dict[str, Any]]]:
+    """What an example creates, by kind, as its kept plan says."""
+    plan = json.loads((plans.PLANS / f"{example}.json").read_text(encoding="utf-8"))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for operation in plan["body"]["operations"]:
+        found.setdefault(operation["kind"], []).append(operation["after"] | {"id": operation["id"]})
+    return found
+
+
+def test_the_examples_show_what_they_are_for() -> None:
+    site = created("one-site")
+    assert [len(site["site"]), len(site["tenant"])] == [1, 3]
+    assert {(pool["gpuModel"], pool["sharing"]) for pool in site["pool"]} >= {("H100", "exclusive"), ("A100", "mig")}
+    assert "timeslice" in {pool["sharing"] for pool in site["pool"]}
+
+    cloud = created("neocloud")
+    assert [len(cloud[kind]) for kind in ("site", "pool", "tenant")] == [6, 40, 12]
+
+    parents = {item["id"]: item.get("parent") for item in created("research")["entitlement"]}
+    assert max(len(path_to_root(id, parents)) for id in parents) == 4
+
+    assert "custom" in {site["kind"] for site in created("provider/platform")["site"]}
+    assert {pool["class"] for pool in created("provider/platform")["pool"]} == {"provider"}
+    assert sorted(pool["protect"] for pool in created("market")["market-pool"]) == [False, True]
+    assert ("pool" in created("two-fleets/offers"), "offer" in created("two-fleets/capacity")) == (False, False)
+
+
+def path_to_root(id: str | None, parents: dict[str, str | None]) -> list[str]:
+    return [] if id is None else [id, *path_to_root(parents[id], parents)]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

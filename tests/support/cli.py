@@ -56,7 +56,7 @@ class Home:
 
     def run(self, *arguments: str, stdin: str | bytes | None = None, cwd: Path | None = None) -> Ran:
         """Run `fleetctl ARGUMENTS` in this process."""
-        ours = {name: None for name in os.environ if name.startswith(("FLEETCTL_", "GIT_"))}
+        ours: dict[str, str | None] = {name: None for name in os.environ if name.startswith(("FLEETCTL_", "GIT_"))}
         environment: Mapping[str, str | None] = ours | self.environment()
         with chdir(cwd or self.work):
             result = CliRunner().invoke(cli, list(arguments), input=stdin, env=environment)
