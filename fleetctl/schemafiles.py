@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import fleetctl
@@ -19,6 +17,8 @@ def schema_names() -> list[str]:
     return sorted(item.name for item in _folder().iterdir() if item.name.endswith((".json", ".cddl")))
 
 
-def _folder() -> Traversable:
-    packaged = files("fleetctl") / "_schemas"
-    return packaged if packaged.is_dir() else Path(fleetctl.__file__).parent.parent / "schemas"
+def _folder() -> Path:
+    # Both are real folders; `importlib.resources` would only take longer to load than a schema to read.
+    package = Path(fleetctl.__file__).parent
+    packaged = package / "_schemas"
+    return packaged if packaged.is_dir() else package.parent / "schemas"

@@ -12,7 +12,6 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 _SAFE = (
@@ -59,12 +58,13 @@ def git_facts(path: Path, files: Iterable[str]) -> GitFacts:
     """Facts about a fleet at `path` (a folder or a file) that was read from `files`, names relative to the folder."""
     real = path.resolve()
     folder = real if real.is_dir() else real.parent
-    git = partial(_text, folder)
-    top, head = git("rev-parse", "--show-toplevel"), git("rev-parse", "--verify", "--end-of-options", "HEAD^{commit}")
-    if top is None or head is None or not _COMMIT.fullmatch(head):
+    # One process for three answers, of which the first may hold newlines.
+    told = _text(folder, "rev-parse", "--show-toplevel", "--is-shallow-repository", "HEAD^{commit}") or ""
+    top, answer, head = ("\n\n" + told).rsplit("\n", 2)
+    if not _COMMIT.fullmatch(head):
         return GitFacts()
-    repository = Path(top)
-    shallow = git("rev-parse", "--is-shallow-repository") != "false"
+    repository = Path(top.removeprefix("\n\n"))
+    shallow = answer != "false"
     dirty = not _holds(repository, head, folder, files, whole=real.is_dir())
     return GitFacts(
         commit=f"{head}+dirty" if dirty else head,

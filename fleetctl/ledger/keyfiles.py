@@ -5,6 +5,7 @@ The only module of this package that touches files. A private key is never print
 
 from __future__ import annotations
 
+import binascii
 import os
 import stat
 from pathlib import Path
@@ -12,12 +13,16 @@ from typing import TYPE_CHECKING
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, Unreachable
-from fleetctl.ledger.keys import PublicKey, SeedSigner, public_key
+from fleetctl.ledger.keys import KEY_BYTES, PublicKey, SeedSigner, public_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 MAX_KEY_FILE = 16 * 1024
+_PEM_HEAD = b"-----BEGIN PUBLIC KEY-----\n"
+_PEM_TAIL = b"\n-----END PUBLIC KEY-----\n"
+_SPKI = bytes.fromhex("302a300506032b6570032100")
+"""SubjectPublicKeyInfo of Ed25519 (RFC 8410 §4) up to the key itself."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 KEY_UNREADABLE = code(
@@ -96,6 +101,9 @@ def load_public_key(path: Path) -> PublicKey:
 
 def parse_public_pem(pem: bytes, where: str) -> PublicKey:
     """The key that `pem` holds; `where` names it in errors. Raises BadInput."""
+    ours = _as_written(pem)
+    if ours is not None:
+        return public_key(ours)
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -112,6 +120,22 @@ def parse_public_pem(pem: bytes, where: str) -> PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise BadInput(KEY_FORM.at(f"{where} holds a key of another algorithm; use an Ed25519 key"))
     return public_key(key.public_bytes_raw())
+
+
+def _as_written(pem: bytes) -> bytes | None:
+    """The 32 bytes of a key in exactly the form of `public_pem`, which every plan reads; None for any other form.
+
+    The library that reads them all takes longer to load than a small fleet.
+    """
+    raw = pem[len(_PEM_HEAD) : -len(_PEM_TAIL)]
+    try:
+        der = binascii.a2b_base64(raw)
+    except binascii.Error:
+        return None
+    whole = _PEM_HEAD + binascii.b2a_base64(der, newline=False) + _PEM_TAIL
+    if pem != whole or not der.startswith(_SPKI) or len(der) != len(_SPKI) + KEY_BYTES:
+        return None
+    return der[len(_SPKI) :]
 
 
 def cose_key(key: PublicKey, kid: str) -> bytes:

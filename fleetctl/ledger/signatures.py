@@ -8,12 +8,10 @@ threads), and not `multiprocessing` (which would run the caller's main module ag
 from __future__ import annotations
 
 import os
-import queue
 import struct
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
@@ -21,6 +19,10 @@ from nacl.exceptions import BadSignatureError
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import loose_head
 from fleetctl.ledger.keys import SIGNATURE_BYTES, PublicKey
+
+if TYPE_CHECKING:
+    import queue
+    from concurrent.futures import Future
 
 STRETCH = 1_000
 """Entries that go to a process at once: some 50 ms of work."""
@@ -76,6 +78,9 @@ class SpreadChecker(Checker):
     """The same over `processes` interpreters. Whatever a process fails to answer is checked here instead."""
 
     def __init__(self, data: bytes, kid: str, key: PublicKey, processes: int) -> None:
+        import queue
+        from concurrent.futures import ThreadPoolExecutor  # most runs check a few entries and start nothing
+
         super().__init__(data, kid, key)
         self._children = [child for child in (_start(kid, key) for _ in range(processes)) if child is not None]
         self._idle: queue.SimpleQueue[subprocess.Popen[bytes] | None] = queue.SimpleQueue()

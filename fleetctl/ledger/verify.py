@@ -206,7 +206,7 @@ class _Walk:
         self.claims_readable = True
         self.fold = start.fold
         self.last_at_ms = 0
-        self.read_fast = fastcore.reader(self.kid) if self.kind == "entitlements" else _never_fast
+        self.read_fast = fastcore.reader(self.kid) if data and self.kind == "entitlements" else _never_fast
 
     def run(self) -> None:
         """Frame by frame, to the end or to the first place where no frame can be found."""
