@@ -16,15 +16,16 @@ from fleetctl.diagnostics import code
 from fleetctl.engine.apply import ApplyReceipt, apply_plan
 from fleetctl.engine.context import Engine, journal_stream, usage_stream
 from fleetctl.engine.initial import initialise
+from fleetctl.engine.journal import append_sealed
 from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, journal_events, read_usages, verify_stream
 from fleetctl.engine.witnessing import Witnessed, witness_heads
 from fleetctl.errors import NotVerified, Unreachable
-from fleetctl.ledger.chain import Head, address_of, genesis
+from fleetctl.ledger.chain import Head, address_of, genesis, seal
 from fleetctl.ledger.cose import read as read_envelope
-from fleetctl.ledger.entries import Event, JournalEvent
+from fleetctl.ledger.entries import Admitted, Event, JournalEvent, Released
 from fleetctl.ledger.identifiers import ledger_id, parse_ledger_id
 from fleetctl.ledger.keys import PublicKey, SeedSigner, Signer
 from fleetctl.ledger.receipts import issue
@@ -32,6 +33,7 @@ from fleetctl.ledger.witness import Known, Outcome, advance, build_request, chun
 from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody, SettingsBody, SiteBody, TenantBody
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
 from fleetctl.model.ids import EngineId, FleetName, ObjectId, TenantId, derive_id
+from fleetctl.model.operational import ClaimRow
 from fleetctl.plan.planfile import write_plan
 from fleetctl.ports import Reader, Store, Witness, WitnessElsewhere, WitnessState
 from fleetctl.store.sqlite import SqliteStore
@@ -241,6 +243,42 @@ def planned(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), sour
 def applied(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), **how: Any) -> ApplyReceipt:
     """Plan and apply in one go."""
     return apply_plan(engine, planned(engine, declared, accept=accept), **how)
+
+
+def append_claims(engine: Engine, count: int, entitlement_key: str = "ent") -> None:
+    """`count` entries of claims admitted and released at once, sealed and indexed as the engine does, in one transaction."""
+    with engine.store.write(0) as tx:
+        stream = usage_stream(tx)
+        found = tx.stream(stream)
+        assert found is not None
+        head = Head(ledger=engine.ledger(stream), length=found.length, address=found.head)
+        for number in range(count):
+            claim, ended = f"bulk-{head.length - number % 2}", number % 2 == 1
+            event: Event = (
+                Released(claim=claim, spent_uj=number, grade="HwShunt", at_ms=AT_MS)
+                if ended
+                else Admitted(
+                    claim=claim,
+                    entitlement=id_of("entitlement", entitlement_key),
+                    reserved_uj=number,
+                    borrowed_uj=0,
+                    devices=1,
+                    grade="ModelBased",
+                    at_ms=AT_MS,
+                )
+            )
+            sealed = seal(event, head, engine.sealing())
+            append_sealed(tx, stream, sealed)
+            tx.put_claim(
+                ClaimRow(
+                    stream=stream,
+                    claim=claim,
+                    entitlement=id_of("entitlement", entitlement_key),
+                    admitted_at=sealed.seq - ended,
+                    released_at=sealed.seq if ended else None,
+                )
+            )
+            head = sealed.head
 
 
 def witness(engine: Engine) -> Witnessed:
