@@ -24,7 +24,8 @@ from tests.support.fleet_files import make_folder
 from tests.support.fleets import FLEET
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "fleet-files").glob("*.json"))
-VALUES: list[Any] = [None, True, False, 0, 1, -1, 10**20, "", "a", "A b", "6h", "6h\n", "40 MJ", "2026-12-31", [], ["a"], {}, {"a": 1}, "a/b", "é", "x" * 5000]  # fmt: skip
+VALUES: list[Any] = [None, True, False, 0, 1, -1, 10**20, [], ["a"], {}, {"a": 1}]
+VALUES += ["", "a", "A b", "6h", "6h\n", "40 MJ", "2026-12-31", "a/b", "é", "x" * 5000]
 
 
 def mutated(seed: int) -> dict[str, Any]:
