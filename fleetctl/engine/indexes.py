@@ -33,13 +33,13 @@ _MEND = "compare with `fleetctl drift --full`, then restore a backup or run `fle
 
 
 def check_quotas(snapshot: Snapshot) -> None:
-    """Each quota that a pool or a live offer states is in force. Rows beyond are what withdrawn offers left behind.
+    """Each quota that a live pool or offer states is in force. Rows beyond are what ended offers and pools left behind.
 
     Raises Tampered. Check the state digest first: the bodies are believed here.
     """
     stated: dict[tuple[ObjectId, str], list[tuple[LiveObject, dict[str, int]]]] = {}
     for item in snapshot.objects.values():
-        if item.kind in ("pool", "offer"):
+        if item.kind in ("pool", "offer") and not item.archived:
             where, quota = stated_quota(item)
             stated.setdefault(where, []).append((item, quota))
     for where, said in stated.items():
