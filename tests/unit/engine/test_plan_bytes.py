@@ -26,8 +26,8 @@ Path_ = tuple[Any, ...]
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("plans") / "ground"
+def ground(memory: Path) -> tuple[Path, dict[str, Any]]:
+    folder = memory / "ground"
     return folder, json.loads(tampering.build(folder))
 
 
@@ -85,7 +85,7 @@ def test_a_plan_with_any_value_replaced_and_its_digests_made_to_fit(
     engine = tampering.opened(folder)
     accepted = []
     for path in paths(plan[part]):
-        for value in (DELETED, *VALUES):
+        for value in (DELETED, *VALUES) if part == "body" else (DELETED, "", [], 2**53 - 1):
             data = changed(plan, (part, *path), value)
             try:
                 check_plan(engine, data)

@@ -46,8 +46,8 @@ class Ground:
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    return Ground(tmp_path_factory.mktemp("tampering"))
+def ground(memory: Path) -> Ground:
+    return Ground(memory)
 
 
 def test_the_ground_is_sound(ground: Ground) -> None:
