@@ -6,15 +6,14 @@ Pure: the fleet, one snapshot, where the files come from and the time are argume
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 from fleetctl.canonical import canonical_json
-from fleetctl.capacity.decide import Actor, decide
+from fleetctl.capacity.decide import Actor
 from fleetctl.capacity.refusals import INVALID_STATE
-from fleetctl.capacity.working import Working
-from fleetctl.diagnostics import Diagnostic, code
-from fleetctl.errors import EngineRefused, FleetctlError, SafetyRefused
+from fleetctl.diagnostics import Diagnostic
+from fleetctl.errors import EngineRefused, SafetyRefused
 from fleetctl.model.bodies import Body, OrderBody, TransferBody
 from fleetctl.model.codec import encode
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
@@ -34,33 +33,10 @@ from fleetctl.plan.compare import (
 from fleetctl.plan.dangers import Danger, Provenance, find_dangers
 from fleetctl.plan.fullset import against_live, against_rows
 from fleetctl.plan.order import in_order
+from fleetctl.plan.rehearse import Step, rehearse
 from fleetctl.plan.resolve import SHARED_DIFFERS, UNASKED, Resolved, resolve
-from fleetctl.units import UnixMs, end_of_date_ms, format_time
-
-PAST_WINDOW = code(
-    "past-window",
-    "The window is over",
-    trigger="an order or a transfer is declared whose window has passed and which never existed in this engine",
-    severity="warning",
-)
-RELEASE_NO_EFFECT = code(
-    "release-no-effect",
-    "A `release` entry names nothing that the fleet owns",
-    trigger="`release` lists an object that is not bound to the fleet any more",
-    severity="warning",
-)
-IGNORE_EXPIRED = code(
-    "ignore-drift-expired",
-    "An `ignoreDrift` entry is past its date",
-    trigger="the day named by `until` has ended in UTC; the entry stops applying",
-    severity="warning",
-)
-NO_HISTORY = code(
-    "no-history",
-    "The files have no git history to compare with",
-    trigger="the fleet was applied before and the files are not in a git repository, so that `revert` and `origin` cannot be judged",
-    severity="warning",
-)
+from fleetctl.plan.warnings import history_warnings, idle_release, ignore_expired, past_window
+from fleetctl.units import UnixMs, end_of_date_ms
 
 _MS_PER_MINUTE = 60_000
 _IRREVERSIBLE = frozenset({"pool", "order", "transfer"})
@@ -132,7 +108,8 @@ def draft_plan(
     drafts.take_away(resolved)
     operations = in_order((draft.operation for draft in drafts.made.values()), drafts.parents)
     problems += drafts.problems
-    problems += _decide_all(operations, drafts, fleet, snapshot, now)
+    actor = Actor(tenant=fleet.tenant, caller=fleet_caller(fleet.name), fleet=fleet.name)
+    problems += rehearse(map(drafts.step, operations), actor, snapshot, now)
     owned = sum(1 for live in snapshot.objects.values() if live.fleet == fleet.name and not live.archived)
     counted = sum(1 for live in snapshot.objects.values() if live.kind != "settings" and not live.archived)
     plan = Plan(
@@ -145,7 +122,7 @@ def draft_plan(
         dangers=find_dangers(operations, fleet.name, snapshot, where),
         fields={draft.operation.label: draft.fields for draft in drafts.made.values() if draft.fields},
         ignored=tuple(drafts.ignored),
-        warnings=(*drafts.warnings, *_history_warnings(fleet, snapshot, where)),
+        warnings=(*drafts.warnings, *history_warnings(fleet, snapshot, where)),
         unowned=counted - owned,
         owned=owned,
     )
@@ -173,9 +150,14 @@ class _Drafts:
         self._ignores: dict[str, list[IgnoredDrift]] = {}
         for entry in fleet.ignore_drift:
             if entry.until is not None and now >= end_of_date_ms(entry.until):
-                self.warnings.append(_expired(entry))
+                self.warnings.append(ignore_expired(entry))
             else:
                 self._ignores.setdefault(entry.object, []).append(entry)
+
+    def step(self, item: Operation) -> Step:
+        """The operation with what is known beside it."""
+        draft = self.made[item.kind, item.id]
+        return item, draft.body, draft.declared.span if draft.declared else None
 
     def declare(self, item: Resolved) -> None:
         """Draft what a declared object needs, if anything."""
@@ -183,7 +165,7 @@ class _Drafts:
         if item.id not in self.parents and declared.kind in ("tenant", "entitlement"):
             self.parents[item.id] = getattr(item.body, "parent", None)
         if _window_over(item.body, self.now) and live is None:
-            self.warnings.append(_past(declared, item.body))
+            self.warnings.append(past_window(declared, item.body))
             return
         if live is not None and _window_over(item.body, self.now) and _window_over(live.body(), self.now):
             return
@@ -217,11 +199,7 @@ class _Drafts:
                 self.parents[live.id] = getattr(live.body(), "parent", None)
         self._refuse_idle_releases()
         for label in sorted(released):
-            self.warnings.append(
-                RELEASE_NO_EFFECT.at(
-                    f"{label} is not bound to fleet {self.fleet.name}; remove the entry", subject=label
-                )
-            )
+            self.warnings.append(idle_release(label, self.fleet.name))
 
     def _refuse_idle_releases(self) -> None:
         """An offer cannot be released from a pool that is archived in the same plan: archiving withdraws it."""
@@ -340,22 +318,6 @@ class _Drafts:
             )
 
 
-def _decide_all(
-    operations: Sequence[Operation], drafts: _Drafts, fleet: Fleet, snapshot: Snapshot, now: UnixMs
-) -> list[Diagnostic]:
-    working = Working(snapshot)
-    actor = Actor(tenant=fleet.tenant, caller=fleet_caller(fleet.name), fleet=fleet.name)
-    problems: list[Diagnostic] = []
-    for item in operations:
-        draft = drafts.made[item.kind, item.id]
-        try:
-            working.apply(decide(working, item, actor, now, draft.body))
-        except FleetctlError as error:
-            span = draft.declared.span if draft.declared else None
-            problems += [found if found.span else replace(found, span=span) for found in error.diagnostics]
-    return problems
-
-
 def _raise(problems: Sequence[Diagnostic]) -> None:
     if all(item.code.exit_code == SafetyRefused.exit_code for item in problems):
         raise SafetyRefused(problems)
@@ -380,36 +342,3 @@ def _reason(fields: Sequence[FieldDifference], adopting: bool) -> str:
     if causes <= {"change"}:
         return "changed"
     return "drifted" if causes == {"drift"} else "changed and drifted"
-
-
-def _past(declared: Declared, body: Body) -> Diagnostic:
-    end = format_time(cast("OrderBody | TransferBody", body).end_at)
-    return PAST_WINDOW.at(
-        f"the window of {declared.label} ended at {end} and it never existed here; it is left out, remove it from the files",
-        span=declared.span,
-        subject=declared.label,
-    )
-
-
-def _expired(entry: IgnoredDrift) -> Diagnostic:
-    return IGNORE_EXPIRED.at(
-        f"the entry for `{entry.field}` of {entry.object} ended on {entry.until}; renew it or remove it",
-        span=entry.span,
-        subject=entry.object,
-    )
-
-
-def _history_warnings(fleet: Fleet, snapshot: Snapshot, where: Provenance) -> list[Diagnostic]:
-    record = snapshot.fleets.get(fleet.name)
-    if record is None:
-        return []
-    unknown_ancestry = record.commit is not None and not record.commit.endswith("+dirty") and where.ancestor is None
-    if where.origin is not None and not unknown_ancestry:
-        return []
-    return [
-        NO_HISTORY.at(
-            f"fleet {fleet.name} was applied before from {record.commit or 'files outside git'}; without history nobody "
-            "can say whether this plan takes something back (plan from a full clone to know)",
-            subject=f"fleet/{fleet.name}",
-        )
-    ]
