@@ -240,9 +240,11 @@ def planned(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), sour
     return write_plan(plan_fleet(engine, declared, source or Source(), host="host", accept=accept).file)
 
 
-def applied(engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), **how: Any) -> ApplyReceipt:
+def applied(
+    engine: Engine, declared: Fleet, *, accept: Iterable[str] = (), source: Source | None = None, **how: Any
+) -> ApplyReceipt:
     """Plan and apply in one go."""
-    return apply_plan(engine, planned(engine, declared, accept=accept), **how)
+    return apply_plan(engine, planned(engine, declared, accept=accept, source=source), **how)
 
 
 def append_claims(engine: Engine, count: int, entitlement_key: str = "ent") -> None:
