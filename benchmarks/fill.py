@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -44,30 +45,16 @@ def fill(engine: Engine, entries: int, tail: int) -> None:
 def _append(tx: Writer, items: Iterator[tuple[Sealed, Event]], opened: dict[str, ClaimRow]) -> None:
     head = tx.stream(ENTITLEMENTS)
     assert head is not None
-    before = head.head
+    entries: list[tuple[bytes, bytes]] = []
+    claims: dict[str, ClaimRow] = {}
     for sealed, event in items:
-        tx.append(
-            ENTITLEMENTS,
-            expected_length=sealed.seq,
-            expected_head=before,
-            sealed=sealed.data,
-            address=sealed.address,
-        )
-        before = sealed.address
+        entries.append((sealed.data, sealed.address))
         if isinstance(event, Admitted):
-            opened[event.claim] = _row(event, sealed.seq)
-            tx.put_claim(opened[event.claim])
+            claims[event.claim] = opened[event.claim] = _row(event, sealed.seq)
         elif isinstance(event, Released):
-            row = opened.pop(event.claim)
-            tx.put_claim(
-                ClaimRow(
-                    stream=row.stream,
-                    claim=row.claim,
-                    entitlement=row.entitlement,
-                    admitted_at=row.admitted_at,
-                    released_at=sealed.seq,
-                )
-            )
+            claims[event.claim] = replace(opened.pop(event.claim), released_at=sealed.seq)
+    tx.append(ENTITLEMENTS, expected_length=head.length, expected_head=head.head, entries=entries)
+    tx.put_claims(claims.values())
 
 
 def _row(event: Admitted, seq: int) -> ClaimRow:

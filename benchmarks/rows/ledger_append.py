@@ -17,7 +17,7 @@ from fleetctl.pool1.admission import apply, decide
 from fleetctl.pool1.claim import Claim
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import TreeState
-from fleetctl.ports import Store, Writer
+from fleetctl.ports import Store
 from fleetctl.store.sqlite import SqliteStore
 
 WHAT = "ledger append"
@@ -80,9 +80,7 @@ class Admitter:
         claims = [(f"c{first + number}", self._claim(first + number)) for number in range(count)]
         began, cpu = time.perf_counter(), time.process_time()
         for start in range(0, count, group):
-            with self.store.write(0) as tx:
-                for name, claim in claims[start : start + group]:
-                    self._admit(tx, name, claim)
+            self._admit(claims[start : start + group])
         return Sample(wall_s=time.perf_counter() - began, cpu_s=time.process_time() - cpu)
 
     def _claim(self, number: int) -> Claim:
@@ -94,30 +92,32 @@ class Admitter:
             grade=Grade.HW_SHUNT,
         )
 
-    def _admit(self, tx: Writer, name: str, claim: Claim) -> None:
-        verdict = decide(self.tree, claim)
-        assert verdict.admitted, verdict.reasons
-        event = Admitted(
-            at_ms=AT_MS + self.head.length,
-            claim=name,
-            entitlement=claim.entitlement,
-            workload_class=None,
-            reserved_uj=verdict.reserved_uj,
-            borrowed_uj=verdict.borrowed_uj,
-            devices=verdict.devices,
-            grade=claim.grade.value,
-        )
-        sealed: Sealed = seal(event, self.head, STEWARD)
-        tx.append(
-            STREAM,
-            expected_length=sealed.seq,
-            expected_head=self.head.address,
-            sealed=sealed.data,
-            address=sealed.address,
-        )
-        tx.put_claim(ClaimRow(stream=STREAM, claim=name, entitlement=claim.entitlement, admitted_at=sealed.seq))
-        apply(self.tree, verdict)
-        self.head = sealed.head
+    def _admit(self, claims: list[tuple[str, Claim]]) -> None:
+        """Decide and seal each claim on the one before, and commit them together."""
+        first = self.head
+        entries: list[tuple[bytes, bytes]] = []
+        rows: list[ClaimRow] = []
+        for name, claim in claims:
+            verdict = decide(self.tree, claim)
+            assert verdict.admitted, verdict.reasons
+            event = Admitted(
+                at_ms=AT_MS + self.head.length,
+                claim=name,
+                entitlement=claim.entitlement,
+                workload_class=None,
+                reserved_uj=verdict.reserved_uj,
+                borrowed_uj=verdict.borrowed_uj,
+                devices=verdict.devices,
+                grade=claim.grade.value,
+            )
+            sealed: Sealed = seal(event, self.head, STEWARD)
+            entries.append((sealed.data, sealed.address))
+            rows.append(ClaimRow(stream=STREAM, claim=name, entitlement=claim.entitlement, admitted_at=sealed.seq))
+            apply(self.tree, verdict)
+            self.head = sealed.head
+        with self.store.write(0) as tx:
+            tx.append(STREAM, expected_length=first.length, expected_head=first.address, entries=entries)
+            tx.put_claims(rows)
 
 
 def _fsyncs(path: Path, count: int) -> Sample:

@@ -132,7 +132,7 @@ def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim
     )
     append_sealed(tx, usages.stream, sealed)
     keep_checkpoint(engine, tx, usages)
-    tx.put_claim(ClaimRow(stream=usages.stream, claim=claim, entitlement=wanted.entitlement, admitted_at=sealed.seq))
+    tx.put_claims([ClaimRow(stream=usages.stream, claim=claim, entitlement=wanted.entitlement, admitted_at=sealed.seq)])
     return Admission(
         claim=claim, entitlement=wanted.entitlement, verdict=verdict, entry=sealed.seq, stream=usages.stream
     )
@@ -174,14 +174,16 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
     )
     append_sealed(tx, usages.stream, sealed)
     keep_checkpoint(engine, tx, usages)
-    tx.put_claim(
-        ClaimRow(
-            stream=usages.stream,
-            claim=claim,
-            entitlement=opened.entitlement,
-            admitted_at=opened.seq,
-            released_at=sealed.seq,
-        )
+    tx.put_claims(
+        [
+            ClaimRow(
+                stream=usages.stream,
+                claim=claim,
+                entitlement=opened.entitlement,
+                admitted_at=opened.seq,
+                released_at=sealed.seq,
+            )
+        ]
     )
     return Release(
         claim=claim,

@@ -60,8 +60,7 @@ def append_sealed(tx: Writer, stream: str, sealed: Sealed) -> None:
             stream,
             expected_length=sealed.seq,
             expected_head=found.head,
-            sealed=sealed.data,
-            address=sealed.address,
+            entries=[(sealed.data, sealed.address)],
         )
     except HeadMoved as moved:  # nobody else writes meanwhile, so it is not that another was faster
         raise Tampered(

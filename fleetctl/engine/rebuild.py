@@ -39,8 +39,7 @@ def rebuild(engine: Engine, wait_ms: int = 60_000) -> int:
                 tx.add_events(step.events, step.at_ms)
         for fleet, record in fold.fleets.items():
             tx.put_fleet(fleet, record)
-        for row in claims:
-            tx.put_claim(row)
+        tx.put_claims(claims)
     return len(fold.steps)
 
 

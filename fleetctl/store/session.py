@@ -5,7 +5,7 @@ Every query is read to its end before it is returned, so that nothing outlives t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from fleetctl.canonical import Digest, sha256_hex
@@ -216,15 +216,30 @@ class SqlWriter(SqlReader):
     def close_stream(self, stream: str) -> None:
         self._db.run(sql.CLOSE_STREAM, {"stream": stream})
 
-    def append(self, stream: str, *, expected_length: int, expected_head: bytes, sealed: bytes, address: bytes) -> None:
+    def append(
+        self, stream: str, *, expected_length: int, expected_head: bytes, entries: Sequence[tuple[bytes, bytes]]
+    ) -> None:
         """A closed stream moves for nobody: HeadMoved says so in `current.closed`. LookupError without the stream."""
-        values = {"stream": stream, "length": expected_length, "head": expected_head, "address": address}
-        if not self._db.rows(sql.MOVE_HEAD, values):
+        head = entries[-1][1] if entries else expected_head
+        moved = {
+            "stream": stream,
+            "length": expected_length,
+            "head": expected_head,
+            "by": len(entries),
+            "address": head,
+        }
+        if not self._db.rows(sql.MOVE_HEAD, moved):
             current = self.stream(stream)
             if current is None:
                 raise LookupError(f"no stream {stream!r} is open")
             raise HeadMoved(current)
-        self._db.run(sql.ADD_ENTRY, {"stream": stream, "seq": expected_length, "sealed": sealed})
+        self._db.run_many(
+            sql.ADD_ENTRY,
+            (
+                {"stream": stream, "seq": seq, "sealed": sealed}
+                for seq, (sealed, _) in enumerate(entries, expected_length)
+            ),
+        )
 
     def index_journal(self, entry: int, touched: Iterable[ObjectKey], plan: str | None) -> None:
         """Raises SafetyRefused when the plan has an entry already."""
@@ -245,8 +260,8 @@ class SqlWriter(SqlReader):
     def put_checkpoint(self, stream: str, length: int, sealed: bytes) -> None:
         self._db.run(sql.PUT_CHECKPOINT, {"stream": stream, "length": length, "sealed": sealed})
 
-    def put_claim(self, row: ClaimRow) -> None:
-        self._db.run(sql.PUT_CLAIM, rows.claim_values(row))
+    def put_claims(self, claims: Iterable[ClaimRow]) -> None:
+        self._db.run_many(sql.PUT_CLAIM, map(rows.claim_values, claims))
 
     def clear_index(self) -> None:
         for statement in sql.CLEAR_INDEX:

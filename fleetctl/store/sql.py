@@ -108,7 +108,7 @@ STREAM: Final = f"{_STREAM} WHERE stream = :stream"
 OPEN_STREAM: Final = insert("streams", ("stream", "ledger", "length", "head", "closed"))
 CLOSE_STREAM: Final = "UPDATE streams SET closed = 1 WHERE stream = :stream"
 MOVE_HEAD: Final = (
-    "UPDATE streams SET length = length + 1, head = :address "
+    "UPDATE streams SET length = length + :by, head = :address "
     "WHERE stream = :stream AND length = :length AND head = :head AND closed = 0 RETURNING length"
 )
 ADD_ENTRY: Final = insert("entries", ("stream", "seq", "sealed"))

@@ -46,9 +46,7 @@ def append_all(store: Store, stream: str, entries: list[bytes]) -> None:
         for sealed in entries:
             at = writer.stream(stream)
             assert at is not None
-            writer.append(
-                stream, expected_length=at.length, expected_head=at.head, sealed=sealed, address=address(sealed)
-            )
+            writer.append(stream, expected_length=at.length, expected_head=at.head, entries=[(sealed, address(sealed))])
 
 
 def with_stream(store: Store, entries: list[bytes], stream: str = "journal") -> None:
@@ -288,7 +286,7 @@ def test_two_appenders_of_one_head_have_one_winner(store: Store) -> None:
     append_all(store, "journal", [b"1"])
     for length, head in ((1, before), (2, before), (1, address(b"1")), (3, address(b"1"))):
         with pytest.raises(HeadMoved) as caught, store.write(WAIT) as writer:
-            writer.append("journal", expected_length=length, expected_head=head, sealed=b"x", address=address(b"x"))
+            writer.append("journal", expected_length=length, expected_head=head, entries=[(b"x", address(b"x"))])
         assert (caught.value.current.length, caught.value.current.head) == (2, address(b"1"))
     with store.read() as reader:
         assert list(reader.entries("journal")) == [b"0", b"1"]
@@ -304,7 +302,7 @@ def test_a_closed_stream_does_not_grow(store: Store) -> None:
     with pytest.raises(SafetyRefused, match="state-constraint"), store.write(WAIT) as writer:
         writer.open_stream("journal", "root/journal", GENESIS)
     with store.write(WAIT) as writer, pytest.raises(LookupError, match="none"):
-        writer.append("none", expected_length=0, expected_head=GENESIS, sealed=b"", address=GENESIS)
+        writer.append("none", expected_length=0, expected_head=GENESIS, entries=[(b"", GENESIS)])
 
 
 def test_the_journal_index(store: Store) -> None:
@@ -369,9 +367,9 @@ def test_checkpoints_and_claims(store: Store) -> None:
         writer.put_checkpoint("entitlements", 3, b"old")
         writer.put_checkpoint("entitlements", 5, b"new")
         for row in (ClaimRow(stream="entitlements", claim="c1", entitlement="ent_1", admitted_at=5), elsewhere):
-            writer.put_claim(row)
-        writer.put_claim(ended)
-        writer.put_claim(open_claim)
+            writer.put_claims([row])
+        writer.put_claims([ended])
+        writer.put_claims([open_claim])
     with store.read() as reader:
         assert reader.checkpoint("entitlements") == b"new"
         assert list(reader.claims("entitlements")) == [open_claim, ended]
@@ -390,7 +388,7 @@ def test_clearing_the_index_leaves_what_it_is_made_from(store: Store) -> None:
         writer.put_quotas([QuotaRow(pool=ObjectId("pool_a"), tenant="acme", resource="gpu", maximum=1)])
         writer.put_fleet("one", FleetRecord(entry=0))
         writer.index_journal(0, [("pool", ObjectId("pool_a"))], "plan-1")
-        writer.put_claim(ClaimRow(stream="entitlements", claim="c", entitlement="e", admitted_at=0))
+        writer.put_claims([ClaimRow(stream="entitlements", claim="c", entitlement="e", admitted_at=0)])
         writer.put_checkpoint("entitlements", 1, b"sealed")
         writer.put_document(sha256_hex(b"d"), b"d")
         writer.put_reservation(reservation("res_1", "active"))

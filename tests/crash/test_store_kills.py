@@ -24,7 +24,7 @@ def transaction(writer: Writer, number: int) -> None:
     assert at is not None
     writer.put_objects([pool(f"{number}-{n}") for n in range(3)])
     writer.add_events([Event(type="pool.created", object=f"pool/{number}", tenant="acme")], number)
-    writer.append("journal", expected_length=at.length, expected_head=at.head, sealed=b"entry", address=HEADS[number])
+    writer.append("journal", expected_length=at.length, expected_head=at.head, entries=[(b"entry", HEADS[number])])
     writer.index_journal(at.length, [("pool", pool(f"{number}-0").id)], f"plan-{number}")
     writer.put_document(sha256_hex(b"%d" % number), b"%d" % number)
 

@@ -271,14 +271,16 @@ def append_claims(engine: Engine, count: int, entitlement_key: str = "ent") -> N
             )
             sealed = seal(event, head, engine.sealing())
             append_sealed(tx, stream, sealed)
-            tx.put_claim(
-                ClaimRow(
-                    stream=stream,
-                    claim=claim,
-                    entitlement=id_of("entitlement", entitlement_key),
-                    admitted_at=sealed.seq - ended,
-                    released_at=sealed.seq if ended else None,
-                )
+            tx.put_claims(
+                [
+                    ClaimRow(
+                        stream=stream,
+                        claim=claim,
+                        entitlement=id_of("entitlement", entitlement_key),
+                        admitted_at=sealed.seq - ended,
+                        released_at=sealed.seq if ended else None,
+                    )
+                ]
             )
             head = sealed.head
 

@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
             )
         )
         writer.open_stream("journal", "root/journal", b"g" * 32)
-        writer.append("journal", expected_length=0, expected_head=b"g" * 32, sealed=b"e", address=b"a" * 32)
+        writer.append("journal", expected_length=0, expected_head=b"g" * 32, entries=[(b"e", b"a" * 32)])
     store.close()
     return path
 
