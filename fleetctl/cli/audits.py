@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +57,8 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
         return _audit(read_ledger(path), known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
     found = read_bundle(path)
     given = [*found.receipts, *read_receipts(known.receipts)]
+    # An entitlement ledger may be empty while the journal beside it already names their one steward.
+    known = replace(known, steward=known.steward or first_steward(found.entitlements) or first_steward(found.journal))
     usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, given)
     journal = _audit(found.journal, "journal", known, now_ms, given, beside=True)
     return with_journal(usage, journal, found.journal)
