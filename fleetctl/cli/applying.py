@@ -69,7 +69,7 @@ def apply_saved(settings: Settings, path: Path, options: Options, done: Done) ->
     file = read_plan(data)
     check_expected(file, options.expect)
     with open_engine(settings, plan_engine=file.body.engine, seals=True) as engine:
-        return _apply(engine, data, options, done)
+        return run_apply(engine, data, options, done)
 
 
 def apply_fleet(settings: Settings, path: Path, options: Options, done: Done) -> ApplyReceipt:
@@ -91,7 +91,7 @@ def apply_fleet(settings: Settings, path: Path, options: Options, done: Done) ->
         check_expected(file, options.expect)
         if file.body.operations and not options.yes:
             _ask(settings, file, engine)
-        return _apply(engine, write_plan(file), options, done)
+        return run_apply(engine, write_plan(file), options, done)
 
 
 def check_expected(file: PlanFile, expect: str | None) -> None:
@@ -112,15 +112,36 @@ def _ask(settings: Settings, file: PlanFile, engine: Engine) -> None:
         raise Interrupted(DECLINED.at("nothing was done"))
 
 
-def _apply(engine: Engine, data: bytes, options: Options, done: Done) -> ApplyReceipt:
+def run_apply(engine: Engine, data: bytes, options: Options, done: Done) -> ApplyReceipt:
+    """Apply the bytes of a plan. `done` gets the receipt of what was committed, even if a witness is missing.
+
+    An interrupt that comes after the commit undoes nothing: it is said, and the receipt tells what was done (exit 130 is
+    for interrupts before it). Raises as `engine.apply.apply_plan`.
+    """
     from fleetctl.engine.apply import Unwitnessed, apply_plan
 
-    try:
-        receipt = apply_plan(
+    def run() -> ApplyReceipt:
+        return apply_plan(
             engine, data, accept=options.accept, wait_ms=options.wait_ms, require_witness=options.require_witness
         )
+
+    try:
+        try:
+            receipt = run()
+        except KeyboardInterrupt:
+            if not _is_applied(engine, data):
+                raise
+            note("note: the interrupt came after the commit; the plan is applied, and stays so\n")
+            receipt = run()
     except Unwitnessed as error:
         done(error.receipt)
         raise
     done(receipt)
     return receipt
+
+
+def _is_applied(engine: Engine, data: bytes) -> bool:
+    from fleetctl.plan.planfile import read_plan
+
+    with engine.store.read() as reader:
+        return reader.applied_entry(read_plan(data).digest) is not None
