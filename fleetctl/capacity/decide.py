@@ -186,7 +186,7 @@ def _with_rules(
 def _refuse_immutable(case: Case, before: LiveObject, parts: StateParts) -> None:
     if before.body_json == case.after.body_json:
         return
-    was = before.state()
+    was = case.working.state(before)
     for name in sorted(case.body.IMMUTABLE):
         if was.get(name) != parts.body.get(name):
             refuse(CONFLICT, _immutable_detail(before, name, was.get(name), parts.body.get(name)), case.label)

@@ -61,7 +61,7 @@ def refuse_ill_formed(operation: Operation, name: str, fleet: str | None) -> Non
 
 def refuse_unlike(working: Working, operation: Operation, before: LiveObject, fleet: str | None) -> None:
     """Refuse what no planner writes: another `before` than the live one, and a verb that does not say what is changed."""
-    state = before.state()
+    state = working.state(before)
     if not same(operation.before, state):
         refuse(INVALID_INPUT, f"`before` of {operation.label} is not what {before.label} is", operation.label)
     if operation.verb == "adopt":
@@ -70,20 +70,17 @@ def refuse_unlike(working: Working, operation: Operation, before: LiveObject, fl
         refuse(INVALID_INPUT, f"{before.label} has another key than {shown(operation.key)}", operation.label)
     if operation.after is None or operation.verb == "adopt":
         return
-    changed = {
-        name for name in state.keys() | operation.after.keys() if not same(state.get(name), operation.after.get(name))
-    }
-    if operation.verb == "release" and changed:
+    nothing = same(operation.after, state)
+    only_name = not nothing and same({**operation.after, "name": state["name"]}, state)
+    if operation.verb == "release" and not nothing:
+        refuse(INVALID_INPUT, f"a release changes nothing, this one of {operation.label} would", operation.label)
+    if operation.verb == "rename" and not only_name:
         refuse(
-            INVALID_INPUT,
-            f"a release changes nothing, but {_named(changed)} of {operation.label} would",
-            operation.label,
+            INVALID_INPUT, f"a rename changes the name alone, this one of {operation.label} does not", operation.label
         )
-    if operation.verb == "rename" and changed != {"name"}:
-        refuse(INVALID_INPUT, f"a rename changes the name alone, not {_named(changed)}", operation.label)
-    if operation.verb == "update" and not changed:
+    if operation.verb == "update" and nothing:
         refuse(INVALID_INPUT, f"the update of {operation.label} changes nothing", operation.label)
-    if operation.verb == "update" and changed == {"name"} and fleet is not None:
+    if operation.verb == "update" and only_name and fleet is not None:
         refuse(INVALID_INPUT, f"the update of {operation.label} is a rename and must say so", operation.label)
 
 
@@ -108,10 +105,6 @@ def _refuse_adoption(working: Working, operation: Operation, before: LiveObject,
             KEY_ARCHIVED, f"{bound.label} was archived and its key cannot come back; use the next key, `{free}`", label
         )
     refuse(CONFLICT, f"{bound.label} of fleet {fleet} is {bound.id}; adopt {before.id} under a key of its own", label)
-
-
-def _named(fields: set[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(fields)) or "nothing"
 
 
 def next_key(key: str) -> str:

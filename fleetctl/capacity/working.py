@@ -9,7 +9,7 @@ from fleetctl.capacity.policy import PolicyProblem
 from fleetctl.model.bodies import Body, SettingsBody
 from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ROOT_TENANT, SETTINGS_ID, Kind, ObjectId
-from fleetctl.model.live import LiveObject, ObjectKey, Snapshot
+from fleetctl.model.live import LiveObject, ObjectKey, Snapshot, State
 
 
 class Working:
@@ -22,6 +22,7 @@ class Working:
         self._quotas = {key: dict(rows) for key, rows in snapshot.quotas.items()}
         self._bound = {(item.fleet, item.kind, item.key): item for item in self._objects.values() if item.fleet}
         self._bodies: dict[tuple[Kind, ObjectId, int], Body] = {}
+        self._states: dict[tuple[Kind, ObjectId, int], State] = {}
         self._referrers: dict[Kind, dict[ObjectKey, dict[ObjectKey, None]]] = {}
         self._policies: dict[object, Sequence[PolicyProblem]] = {}
         self._settings: SettingsBody | None = None
@@ -49,6 +50,18 @@ class Working:
     def know(self, item: LiveObject, body: Body) -> None:
         """Spare decoding the body of an object that is about to be applied."""
         self._bodies[item.kind, item.id, item.version] = body
+
+    def state(self, item: LiveObject) -> State:
+        """The flat state, parsed once for each version."""
+        key = (item.kind, item.id, item.version)
+        found = self._states.get(key)
+        if found is None:
+            found = self._states[key] = item.state()
+        return found
+
+    def know_state(self, item: LiveObject, state: State) -> None:
+        """Spare parsing the state of an object whose `state()` the caller has."""
+        self._states[item.kind, item.id, item.version] = state
 
     def settings(self) -> SettingsBody:
         """The engine's settings, decoded once; their defaults while nothing was set."""

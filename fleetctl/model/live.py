@@ -202,6 +202,8 @@ def state_of(kind: Kind, body: Body, *, name: str, protect: bool = False, explic
 
 def same(a: Any, b: Any) -> bool:
     """Equality of canonical JSON values: `true` is not 1."""
+    if a is b:
+        return True
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Final, NoReturn, cast
 
 from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, indented_json, sha256_hex
@@ -29,10 +27,6 @@ FORMAT_VERSION: Final = "1.0"
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 100
 """A fleet file is nested 64 deep at most, and a plan adds a few levels of its own."""
-
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear in time, whatever the bytes
-_NOT_BRACKETS = bytes(letter for letter in range(256) if letter not in b"[]{}")
-_STEPS = [1 if letter in b"[{" else -1 if letter in b"]}" else 0 for letter in range(256)]
 
 UNREADABLE = code(
     "plan-unreadable",
@@ -147,9 +141,8 @@ def read_plan(data: bytes) -> PlanFile:
     """
     if len(data) > MAX_BYTES:
         _refuse(UNREADABLE, f"the file has {len(data)} bytes; a plan has at most {MAX_BYTES}")
-    if _depth(data) > MAX_DEPTH:
-        _refuse(UNREADABLE, f"the file is nested more than {MAX_DEPTH} deep")
     top = _object(_json(data), "the file")
+    _refuse_deep(top)
     _check_version(top.get("formatVersion"))
     body, context = _object(top.get("body"), "`body`"), _object(top.get("context"), "`context`")
     if top.get("digest") != (digest := _digest(body, "body")):
@@ -236,9 +229,19 @@ def _provenance(data: Mapping[str, Any]) -> Provenance:
     return Provenance(last_commit=commit, ancestor=ancestor, origin=where)
 
 
-def _depth(data: bytes) -> int:
-    """How deep JSON text is nested, found before anything recurses into it."""
-    return max(accumulate(_STEPS[letter] for letter in _TEXT.sub(b"", data).translate(None, _NOT_BRACKETS)), default=0)
+def _refuse_deep(top: dict[str, Any]) -> None:
+    """Refuse deep nesting, level by level: nothing recurses into a file before this."""
+    level: list[Any] = [top]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if type(item) is dict else item)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return
+    _refuse(UNREADABLE, f"the file is nested more than {MAX_DEPTH} deep")
 
 
 def _json(data: bytes) -> Any:

@@ -33,6 +33,9 @@ def rehearse(steps: Iterable[Step], actor: Actor, snapshot: Snapshot, now: UnixM
         if item.verb == "remove" and item.id in kept:
             kept |= _strings(item.before)
             continue
+        live = working.get(item.kind, item.id)
+        if live is not None and item.before is not None:
+            working.know_state(live, item.before)
         try:
             working.apply(decide(working, item, actor, now, body))
         except FleetctlError as error:
