@@ -78,7 +78,7 @@ def changed_paths(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[
 def leaf_paths(one: Any, other: Any, path: str) -> list[str]:
     """The dotted paths of the single entries in which two values at `path` differ, also where one side has nothing."""
     if isinstance(one, Mapping) or isinstance(other, Mapping):
-        a, b = one or {}, other or {}
+        a, b = ({} if value is None else value for value in (one, other))
         if _descend(a) and _descend(b):
             inner = [
                 leaf
