@@ -61,9 +61,17 @@ def read_regular(path: Path, at_most: int) -> bytes:
 def write_whole(path: str | Path, data: bytes, *, mode: int = 0o600) -> None:
     """Write through a temporary file beside it and a rename: what was there stays until all of it is on the disk.
 
+    A link's target is written, and what is no file (a terminal, a pipe, `/dev/null`) is written to, never replaced.
     Raises Unreachable.
     """
-    target = Path(path)
+    try:
+        if _is_no_file(path):
+            with open(path, "wb") as stream:
+                stream.write(data)
+            return
+        target = Path(os.path.realpath(path))
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except (OSError, ValueError) as error:
@@ -81,6 +89,14 @@ def write_whole(path: str | Path, data: bytes, *, mode: int = 0o600) -> None:
         if isinstance(error, OSError):
             raise _unwritable(path, error) from None
         raise
+
+
+def _is_no_file(path: str | Path) -> bool:
+    """Whether something is there that is not a regular file; a folder is, and opening it says so."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def make_folder(path: Path) -> None:
