@@ -10,8 +10,9 @@ from fleetctl.canonical import Json
 from fleetctl.model.bodies import OfferBody
 from fleetctl.model.codec import unwide, wide
 from fleetctl.model.ids import ObjectId
-from fleetctl.model.live import Snapshot
+from fleetctl.model.live import Snapshot, State
 from fleetctl.model.operation import Operation
+from fleetctl.model.usage import EntitlementUse
 from fleetctl.units import format_energy
 
 Unit = Literal["count", "uj"]
@@ -80,8 +81,8 @@ def oversubscription(operations: Sequence[Operation], snapshot: Snapshot) -> lis
     """Pools whose offers change and whose inventory is known, by key (readings B26)."""
     changes: dict[str, int] = {}
     for item in operations:
-        if item.kind == "offer":
-            state = item.after or item.before or {}
+        state = item.after or item.before or {}
+        if item.kind == "offer" and not _to_owner(snapshot, str(state["pool"]), str(state["to"])):
             delta = _counts(item.after, "quota").get("gpu", 0) - _counts(item.before, "quota").get("gpu", 0)
             changes[str(state["pool"])] = changes.get(str(state["pool"]), 0) + delta
     offered: dict[str, int] = {}
@@ -89,7 +90,8 @@ def oversubscription(operations: Sequence[Operation], snapshot: Snapshot) -> lis
         for live in snapshot.objects.values():
             if live.kind == "offer":
                 body = cast(OfferBody, live.body())
-                offered[body.pool] = offered.get(body.pool, 0) + body.quota.get("gpu", 0)
+                if not _to_owner(snapshot, body.pool, body.to):
+                    offered[body.pool] = offered.get(body.pool, 0) + body.quota.get("gpu", 0)
     out = []
     for pool, delta in changes.items():
         found = snapshot.objects.get(("pool", ObjectId(pool)))
@@ -100,6 +102,11 @@ def oversubscription(operations: Sequence[Operation], snapshot: Snapshot) -> lis
                 Oversubscription(pool=found.label, inventory=inventory, offered_before=was, offered_after=was + delta)
             )
     return sorted(out, key=lambda row: row.pool)
+
+
+def _to_owner(snapshot: Snapshot, pool: str, tenant: str) -> bool:
+    found = snapshot.objects.get(("pool", ObjectId(pool)))
+    return found is not None and found.tenant == tenant
 
 
 def _rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
@@ -151,17 +158,30 @@ def _archived_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
 
 
 def _entitlement_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
-    use = snapshot.usage.of_entitlement(item.id)
-    state = item.after or item.before or {}
-    rows: tuple[tuple[str, Unit, int], ...] = (("energyUj", "uj", use.total_uj), ("devices", "count", use.devices))
-    for name, unit, in_use in rows:
+    """An entitlement that moves to another tenant is a loss of the one and a gain of the other."""
+    was, now = (None if state is None else str(state["tenant"]) for state in (item.before, item.after))
+    if was is not None and was != now:
+        yield from _guarantee_rows(item, snapshot, was, item.before, None)
+    if now is not None:
+        yield from _guarantee_rows(item, snapshot, now, item.before if was == now else None, item.after)
+
+
+def _guarantee_rows(
+    item: Operation, snapshot: Snapshot, tenant: str, before: State | None, after: State | None
+) -> Iterator[ImpactRow]:
+    use = snapshot.usage.of_entitlement(item.id) if before is not None else EntitlementUse()
+    rows: tuple[tuple[str, str, Unit, int], ...] = (
+        ("guarantee.energy", "energyUj", "uj", use.total_uj),
+        ("guarantee.devices", "devices", "count", use.devices),
+    )
+    for resource, name, unit, in_use in rows:
         yield ImpactRow(
-            tenant=str(state["tenant"]),
+            tenant=tenant,
             subject=item.label,
-            resource="guarantee.energy" if unit == "uj" else "guarantee.devices",
+            resource=resource,
             unit=unit,
-            before=_guarantee(item.before, name),
-            after=_guarantee(item.after, name),
+            before=_guarantee(before, name),
+            after=_guarantee(after, name),
             in_use=in_use,
         )
 
