@@ -70,6 +70,8 @@ def refuse_unlike(working: Working, operation: Operation, before: LiveObject, fl
         refuse(INVALID_INPUT, f"{before.label} has another key than {shown(operation.key)}", operation.label)
     if operation.after is None or operation.verb == "adopt":
         return
+    if operation.verb == "release" and fleet is None:
+        refuse(INVALID_INPUT, f"{before.label} is released by the fleet that owns it", operation.label)
     nothing = same(operation.after, state)
     only_name = not nothing and same({**operation.after, "name": state["name"]}, state)
     if operation.verb == "release" and not nothing:
