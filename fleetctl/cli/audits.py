@@ -11,7 +11,7 @@ from fleetctl.cli.bundles import read_bundle, read_ledger, read_receipts
 from fleetctl.cli.files import read_bytes
 from fleetctl.cli.jsonio import MAX_DOCUMENT, parse_json
 from fleetctl.diagnostics import code
-from fleetctl.errors import Usage
+from fleetctl.errors import BadInput, NotVerified, Unreachable, Usage
 
 if TYPE_CHECKING:
     from fleetctl.ledger.audit import Bounds, Report
@@ -45,28 +45,32 @@ class Known:
     resume: Path | None = None
     cross_check: bool = False
     stream: str | None = None
+    witness: str | None = None
+    """`URL` or `ID=URL` of a witness to ask for what it signed last; its key is among `witness_keys`."""
 
 
 def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     """Verify a file or a bundle. Raises Usage, Unreachable, BadInput; nothing for what is in it."""
     from fleetctl.ledger.audit import with_journal
+    from fleetctl.ledger.identifiers import ledger_id
+    from fleetctl.ledger.receipts import apart
 
     if known.steward_key is None:
         raise Usage(KEY_NEEDED.at("give the steward's public key, got from its owner, with --steward-key PUB"))
     if not path.is_dir():
         return _audit(read_ledger(path), known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
     found = read_bundle(path)
-    given = [*found.receipts, *read_receipts(known.receipts)]
     # An entitlement ledger may be empty while the journal beside it already names their one steward.
     known = replace(known, steward=known.steward or first_steward(found.entitlements) or first_steward(found.journal))
-    usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, given)
-    journal = _audit(found.journal, "journal", known, now_ms, given, beside=True)
+    journal_id = ledger_id(known.steward or _NOBODY, "journal")
+    usage_receipts, journal_receipts = apart([*found.receipts, *read_receipts(known.receipts)], journal_id)
+    usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, usage_receipts)
+    journal = _audit(found.journal, "journal", known, now_ms, journal_receipts, beside=True)
     return with_journal(usage, journal, found.journal)
 
 
 def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False) -> Bounds:
     """The bounds for one ledger; `beside` is the journal, which `--min-length` and a resume file without it leave alone."""
-    from fleetctl.errors import BadInput
     from fleetctl.ledger.audit import Bounds, parse_resume
 
     resume = None
@@ -107,22 +111,51 @@ def _audit(
     from fleetctl.ledger.audit import audit
     from fleetctl.ledger.identifiers import ledger_id
     from fleetctl.ledger.keyfiles import load_public_key
+    from fleetctl.ledger.receipts import MAX_RECEIPTS
 
     assert known.steward_key is not None, "checked before anything was read"
     steward = known.steward or first_steward(data)
     if steward is None:
         raise Usage(KEY_NEEDED.at("the ledger is empty and says nothing of its steward; give its id with --steward"))
-    ledger = ledger_id(steward, stream)
-    return audit(
+    ledger, roster = ledger_id(steward, stream), roster_of(known.witness_keys)
+    answers, notes = _answers(known.witness, roster, ledger)
+    report = audit(
         data,
         ledger=ledger,
         key=load_public_key(known.steward_key),
         now_ms=now_ms,
-        receipts=newest_receipts(receipts, ledger) if beside or len(receipts) > 1_000 else receipts,
-        roster=roster_of(known.witness_keys),
+        receipts=[*receipts, *answers][-MAX_RECEIPTS:] if answers else receipts,
+        roster=roster,
         bounds=bounds_of(known, ledger, beside=beside),
         cross_check=known.cross_check,
     )
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _answers(
+    witness: str | None, roster: Sequence[WitnessKey], ledger: LedgerId
+) -> tuple[Sequence[bytes], Sequence[str]]:
+    """What a witness signed last for a ledger, and a note when it does not say. Without a key nothing it says is asked for.
+
+    Raises BadInput when `--witness` names none of the keys.
+    """
+    from fleetctl.api.witness_client import HttpWitness
+    from fleetctl.cli.witnesses import WITNESS_AMBIGUOUS, named
+
+    if witness is None or not roster:
+        return (), ()
+    id, url = named(witness)
+    found = [item for item in roster if item.witness == id or not id and len(roster) == 1]
+    if not found:
+        raise BadInput(WITNESS_AMBIGUOUS.at("write --witness ID=URL, and give its key with --witness-key ID=PUB"))
+    client = HttpWitness(id=found[0].witness, url=url, key=found[0].key)
+    try:
+        sealed = client.head(ledger)
+    except (Unreachable, NotVerified) as error:
+        return (), [f"witness {found[0].witness} was asked for its head: {error.diagnostics[0].detail}"]
+    finally:
+        client.close()
+    return (sealed,) if sealed is not None else (), ()
 
 
 def first_steward(data: bytes) -> str | None:
@@ -139,23 +172,6 @@ def first_steward(data: bytes) -> str | None:
     kid = header[6:] if header[4:5] == b"\x78" else header[5:]
     name = kid.decode("ascii", "replace")
     return name if is_identifier(name) and header == cose.protected_header(name) else _NOBODY
-
-
-def newest_receipts(receipts: Sequence[bytes], ledger: LedgerId) -> list[bytes]:
-    """The receipts that speak of a ledger, the longest last, as many as one verification reads; unreadable ones too."""
-    from fleetctl.ledger.receipts import MAX_RECEIPTS, read_receipt
-    from fleetctl.ledger.statement import BadStatement
-
-    found: list[tuple[int, bytes]] = []
-    for sealed in receipts:
-        try:
-            receipt = read_receipt(sealed)[0]
-        except BadStatement:
-            found.append((2**63, sealed))
-            continue
-        if receipt.ledger == ledger:
-            found.append((receipt.length, sealed))
-    return [sealed for _, sealed in sorted(found, key=lambda item: item[0])[-MAX_RECEIPTS:]]
 
 
 _NOBODY = "unknown-steward"

@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleetctl.cli.audits import Known, bounds_of
+from fleetctl.cli.audits import Known, bounds_of, roster_of
+from fleetctl.cli.bundles import read_receipts
 from fleetctl.cli.files import PATH_UNWRITABLE, make_folder, write_whole
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
@@ -75,13 +76,21 @@ def export_bundle(engine: Engine, folder: Path) -> Written:
 
 
 def audit_own(engine: Engine, known: Known) -> Report:
-    """Both ledgers of the engine, with its receipts and the keys of its settings. Raises BadInput, Tampered."""
-    from fleetctl.engine.context import usage_stream
-    from fleetctl.engine.ledgers import audit_engine
+    """Both ledgers of the engine, with its receipts and keys and those that are given, and what its witnesses say now.
 
-    with engine.store.read() as reader:
-        ledger = engine.ledger(usage_stream(reader))
-    return audit_engine(engine, bounds_of(known, ledger), cross_check=known.cross_check)
+    Raises BadInput, Tampered, Usage.
+    """
+    from fleetctl.engine.ledgers import Given, audit_engine
+    from fleetctl.ledger.keyfiles import load_public_key
+
+    given = Given(
+        key=load_public_key(known.steward_key) if known.steward_key is not None else None,
+        steward=known.steward,
+        receipts=tuple(read_receipts(known.receipts)),
+        roster=tuple(roster_of(known.witness_keys)),
+        bounds=lambda ledger, beside: bounds_of(known, ledger, beside=beside),
+    )
+    return audit_engine(engine, given, cross_check=known.cross_check)
 
 
 def shown_entries(engine: Engine, stream: str | None, since: int, limit: int) -> tuple[str, list[tuple[int, Event]]]:

@@ -46,10 +46,14 @@ def open_witnesses(
     return tuple(_open(item, roster, folders, clock) for item in known)
 
 
-def _named(text: str, known: tuple[WitnessEntry, ...], roster: dict[str, str]) -> WitnessEntry:
+def named(text: str) -> tuple[str, str]:
+    """The id, empty when it is not said, and the URL in `ID=URL` or `URL`."""
     id, equals, url = text.partition("=")
-    if not equals or "/" in id or ":" in id:
-        id, url = "", text
+    return ("", text) if not equals or "/" in id or ":" in id else (id, url)
+
+
+def _named(text: str, known: tuple[WitnessEntry, ...], roster: dict[str, str]) -> WitnessEntry:
+    id, url = named(text)
     entries = {name: WitnessEntry(id=name, url="") for name in roster} | {item.id: item for item in known}
     if not id and len(trusted := roster or entries) == 1:
         id = next(iter(trusted))

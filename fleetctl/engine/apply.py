@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
@@ -147,6 +146,7 @@ def check_plan(engine: Engine, data: bytes, accept: Iterable[str] = ()) -> PlanF
     """Whether a plan could be applied now: returns it, or raises what `apply` would. Changes nothing."""
     file = read_plan(data)
     check_target(engine, file)
+    refuse_rollback(engine)
     with engine.store.read() as reader:
         check_identity(engine, reader)
         ground = _ground(engine, reader, file)
@@ -158,15 +158,12 @@ def check_plan(engine: Engine, data: bytes, accept: Iterable[str] = ()) -> PlanF
 
 def check_target(engine: Engine, file: PlanFile) -> None:
     """The plan is this engine's, and of the kind that fleets have. Raises SafetyRefused, BadInput."""
-    names = Counter(item.label for item in file.body.operations)
-    names.update({item.label for item in file.body.operations if item.kind == "settings"})
-    if names and max(names.values()) > 1:
-        label = names.most_common(1)[0][0]
+    if any(item.kind == "settings" for item in file.body.operations):
         raise BadInput(
             UNREADABLE.at(
-                f"a plan names each object once and never the engine's settings, this one {label}; make it again with "
+                "a plan never changes the engine's settings, `fleetctl settings set` does; make the plan again with "
                 "`fleetctl plan`",
-                subject=label,
+                subject="settings/engine",
             )
         )
     if file.body.engine != engine.id:

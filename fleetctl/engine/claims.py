@@ -11,6 +11,7 @@ from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.journal import append_sealed
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, read_usages
+from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import EngineRefused
 from fleetctl.ledger.chain import seal
 from fleetctl.ledger.entries import Admitted, Released
@@ -89,9 +90,11 @@ def admit(
 ) -> Admission:
     """Decide a claim and, when it is admitted, append it. `entitlement` is an id or a key.
 
-    Raises BadInput for ids outside the ledger's alphabet, EngineRefused for a claim id used before, Tampered.
+    Raises BadInput for ids outside the ledger's alphabet, EngineRefused for a claim id used before, SafetyRefused where a
+    witness knows more than this state, Tampered.
     """
     check_identifier(claim, "claim")
+    refuse_rollback(engine)
     with engine.store.write(wait_ms) as tx:
         check_identity(engine, tx)
         check_open(tx)
@@ -141,9 +144,11 @@ def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim
 def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_ms: int = WAIT_MS) -> Release:
     """End a claim. Without a reading its reservation is charged, at Estimator (readings A38).
 
-    Raises EngineRefused for a claim that is not open, or that a running reservation holds: both end in one command.
+    Raises EngineRefused for a claim that is not open, or that a running reservation holds: both end in one command;
+    SafetyRefused where a witness knows more than this state.
     """
     check_identifier(claim, "claim")
+    refuse_rollback(engine)
     with engine.store.write(wait_ms) as tx:
         check_identity(engine, tx)
         check_open(tx)

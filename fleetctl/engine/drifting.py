@@ -15,7 +15,7 @@ from fleetctl.engine.planning import Source, provenance
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, journal_events, read_usages, verify_stream
-from fleetctl.engine.witnessing import check_receipts
+from fleetctl.engine.witnessing import check_receipts, refuse_rollback
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.ledger.entries import JournalEvent, Reported
 from fleetctl.ledger.verify import Verification
@@ -77,7 +77,11 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
 
 
 def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms: int = 60_000) -> int:
-    """Keep a drift report under its digest and journal it as `reported`. Returns the entry."""
+    """Keep a drift report under its digest and journal it as `reported`. Returns the entry.
+
+    Raises SafetyRefused where a witness knows more than this state.
+    """
+    refuse_rollback(engine)
     kept = canonical_bytes(report)
     with engine.store.write(wait_ms) as tx:
         check_identity(engine, tx)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from fleetctl.canonical import canonical_bytes
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.streams import head_of
-from fleetctl.engine.witnessing import read_settings, roster
+from fleetctl.engine.witnessing import newest_answers, read_settings, roster
 from fleetctl.ledger.audit import RESUME_MISMATCH, Bounds, Reason, Report, audit, with_journal
-from fleetctl.ledger.keys import public_key
+from fleetctl.ledger.identifiers import LedgerId, ledger_id
+from fleetctl.ledger.keys import PublicKey, public_key
+from fleetctl.ledger.receipts import WitnessKey, apart
 from fleetctl.ports import Reader
 
 
@@ -41,40 +43,78 @@ def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
         yield "names.json", canonical_bytes(_names(engine, reader)) + b"\n"
 
 
-def audit_engine(engine: Engine, bounds: Bounds | None = None, *, cross_check: bool = False) -> Report:
-    """Verify both streams of the engine from genesis, with its receipts and the keys of its settings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What an auditor of the engine's own ledgers knows from elsewhere; the engine's keys and names where nothing is given.
+
+    `bounds(ledger, beside)` are the bounds for a ledger; `beside` is the journal. Keys of `roster` go before those that
+    the settings have for the same witness.
+    """
+
+    key: PublicKey | None = None
+    steward: str | None = None
+    receipts: Sequence[bytes] = ()
+    roster: Sequence[WitnessKey] = ()
+    bounds: Callable[[LedgerId, bool], Bounds] = lambda _ledger, _beside: Bounds()
+
+
+def audit_engine(engine: Engine, given: Given | None = None, *, cross_check: bool = False) -> Report:
+    """Verify both streams of the engine from genesis, with the receipts that are kept or given and what its witnesses say now."""
+    given = given or Given()
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        known = roster(read_settings(reader), engine.witnesses)
-        reports = []
-        for stream in (usage_stream(reader), journal_stream(reader)):
-            data = _stream_bytes(reader, stream)
-            head = head_of(engine, reader, stream)
-            report = audit(
-                data,
-                ledger=head.ledger,
-                key=engine.steward_key,
-                now_ms=engine.clock.now_ms(),
-                receipts=[item.sealed for item in reader.receipts(stream)],
-                roster=known,
-                bounds=bounds if stream == usage_stream(reader) else _journal_bounds(bounds),
-                cross_check=cross_check,
-            )
-            if report.verification.ok and report.verification.tip != head:
-                found = report.verification
-                detail = (
-                    f"{head.ledger} ends at {found.length} with the head {found.head.hex()[:16]}…, the state says "
-                    f"{head.length} and {head.address.hex()[:16]}…: entries were cut or added in the database"
-                )
-                report = replace(report, reasons=(*report.reasons, Reason(code=RESUME_MISMATCH.name, detail=detail)))
-            reports.append((report, data))
-    (usage, _), (journal, journal_data) = reports
+        streams = (usage_stream(reader), journal_stream(reader))
+    answers = newest_answers(engine, streams)
+    with engine.store.read() as reader:
+        known = _roster(engine, reader, given)
+        kept = [item.sealed for stream in streams for item in reader.receipts(stream)]
+        receipts = apart(
+            [*kept, *given.receipts, *(sealed for _, sealed in answers)],
+            ledger_id(given.steward or engine.steward, streams[1]),
+        )
+        (usage, _), (journal, journal_data) = [
+            _audit(engine, reader, stream, given, speaking, known, cross_check)
+            for stream, speaking in zip(streams, receipts, strict=True)
+        ]
     return with_journal(usage, journal, journal_data)
 
 
-def _journal_bounds(bounds: Bounds | None) -> Bounds | None:
-    """`--min-length` and `--resume` speak of the entitlement ledger; the age of receipts binds both."""
-    return None if bounds is None else Bounds(max_receipt_age_ms=bounds.max_receipt_age_ms)
+def _audit(
+    engine: Engine,
+    reader: Reader,
+    stream: str,
+    given: Given,
+    receipts: Sequence[bytes],
+    known: Sequence[WitnessKey],
+    cross_check: bool,
+) -> tuple[Report, bytes]:
+    """One stream's report, and its bytes."""
+    data, head = _stream_bytes(reader, stream), head_of(engine, reader, stream)
+    ledger = ledger_id(given.steward or engine.steward, stream)
+    report = audit(
+        data,
+        ledger=ledger,
+        key=given.key or engine.steward_key,
+        now_ms=engine.clock.now_ms(),
+        receipts=receipts,
+        roster=known,
+        bounds=given.bounds(ledger, stream == journal_stream(reader)),
+        cross_check=cross_check,
+    )
+    found = report.verification
+    if found.ok and (found.length, found.head) != (head.length, head.address):
+        detail = (
+            f"{head.ledger} ends at {found.length} with the head {found.head.hex()[:16]}…, the state says "
+            f"{head.length} and {head.address.hex()[:16]}…: entries were cut or added in the database"
+        )
+        report = replace(report, reasons=(*report.reasons, Reason(code=RESUME_MISMATCH.name, detail=detail)))
+    return report, data
+
+
+def _roster(engine: Engine, reader: Reader, given: Given) -> list[WitnessKey]:
+    named = {item.witness for item in given.roster}
+    own = roster(read_settings(reader), engine.witnesses)
+    return [*given.roster, *(item for item in own if item.witness not in named)]
 
 
 def _stream(reader: Reader, stream: str | None) -> str:

@@ -15,6 +15,7 @@ from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_quotas
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, read_usages
+from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import EngineRefused
 from fleetctl.model.bodies import OfferBody, PoolBody
 from fleetctl.model.changes import Event
@@ -133,8 +134,10 @@ def create(
     """Reserve whole GPUs for a tenant, and admit its claim in the same transaction.
 
     What does not fit now is `pending`; a claim that can never fit fails it. Raises EngineRefused for a pool the tenant
-    cannot see, a quota that does not hold it, a key used for something else.
+    cannot see, a quota that does not hold it, a key used for something else, SafetyRefused where a witness knows more
+    than this state.
     """
+    refuse_rollback(engine)
     with engine.store.write(WAIT_MS) as tx:
         snapshot, usages = _open(engine, tx)
         where = _visible(snapshot, pool, tenant)
@@ -163,8 +166,9 @@ def create(
 def end(engine: Engine, id: str, reading: Figure | None = None) -> Ended:
     """End a reservation and release its claim, with the actual figure or, without a reading, as reserved.
 
-    Ending twice is nothing. Raises EngineRefused for an unknown one.
+    Ending twice is nothing. Raises EngineRefused for an unknown one, SafetyRefused where a witness knows more than this state.
     """
+    refuse_rollback(engine)
     with engine.store.write(WAIT_MS) as tx:
         _, usages = _open(engine, tx)
         found = tx.reservation(id)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fleetctl.diagnostics import code
-from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import head_of
 from fleetctl.errors import BadInput, FleetctlError, NotVerified, SafetyRefused, Tampered, Unreachable
@@ -105,13 +105,9 @@ def refuse_rollback(engine: Engine) -> None:
     never mistaken for a rollback. One that does not answer says nothing. Raises SafetyRefused.
     """
     with engine.store.read() as reader:
+        check_identity(engine, reader)
         streams = (journal_stream(reader), usage_stream(reader))
-    answers = [
-        (stream, sealed)
-        for witness in engine.witnesses
-        for stream in streams
-        if (sealed := _newest(witness, engine.ledger(stream))) is not None
-    ]
+    answers = newest_answers(engine, streams)
     with engine.store.read() as reader:
         known = roster(read_settings(reader), engine.witnesses)
         kept = [(stream, item.sealed) for stream in streams for item in _newest_by_witness(reader.receipts(stream))]
@@ -125,6 +121,19 @@ def refuse_rollback(engine: Engine) -> None:
                         "restore the newest copy, nothing is appended to this one"
                     )
                 )
+
+
+def newest_answers(engine: Engine, streams: Iterable[str]) -> list[tuple[str, bytes]]:
+    """What every witness that answers signed last: streams with sealed receipts, none of them verified.
+
+    It is asked before the state is read that the receipts are compared with: heads only grow.
+    """
+    return [
+        (stream, sealed)
+        for witness in engine.witnesses
+        for stream in streams
+        if (sealed := _newest(witness, engine.ledger(stream))) is not None
+    ]
 
 
 def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verification], *, full: bool) -> None:

@@ -150,6 +150,28 @@ def read_receipt(data: bytes) -> tuple[Receipt, Statement]:
     return receipt, statement
 
 
+def apart(receipts: Iterable[bytes], journal: LedgerId) -> tuple[list[bytes], list[bytes]]:
+    """Receipts for the stream beside a journal, and those for the journal, each with the longest last and no more than are read at once.
+
+    What speaks of a third ledger is told apart by the first; what cannot be read is in both.
+    """
+    beside: list[tuple[int, bytes]] = []
+    own: list[tuple[int, bytes]] = []
+    for sealed in dict.fromkeys(receipts):
+        try:
+            receipt = read_receipt(sealed)[0]
+        except BadStatement:
+            beside.append((2**63, sealed))
+            own.append((2**63, sealed))
+            continue
+        (own if receipt.ledger == journal else beside).append((receipt.length, sealed))
+    return _newest(beside), _newest(own)
+
+
+def _newest(found: list[tuple[int, bytes]]) -> list[bytes]:
+    return [sealed for _, sealed in sorted(found, key=lambda item: item[0])[-MAX_RECEIPTS:]]
+
+
 def judge(
     receipts: Sequence[bytes],
     verification: Verification,

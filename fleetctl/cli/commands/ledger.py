@@ -10,7 +10,7 @@ from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.exports import export_bundle, export_file
 from fleetctl.cli.output import emit
-from fleetctl.cli.types import DURATION
+from fleetctl.cli.types import DURATION, FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.ledger import (
     entries_document,
@@ -66,10 +66,8 @@ def show(settings: Settings, stream: str | None, since: int, limit: int) -> None
 
 @command("export")
 @STREAM
-@click.option("--out", "-o", metavar="FILE", type=click.Path(path_type=Path), help="A CBOR sequence of sealed entries.")
-@click.option(
-    "--bundle", metavar="DIR", type=click.Path(path_type=Path), help="Everything an auditor needs, in a new folder."
-)
+@click.option("--out", "-o", metavar="FILE", type=FILE_PATH, help="A CBOR sequence of sealed entries.")
+@click.option("--bundle", metavar="DIR", type=FILE_PATH, help="Everything an auditor needs, in a new folder.")
 def export(settings: Settings, stream: str | None, out: Path | None, bundle: Path | None) -> None:
     """Write a ledger to a FILE, or both ledgers with receipts, documents and public keys to a new folder DIR.
 
@@ -85,19 +83,17 @@ def export(settings: Settings, stream: str | None, out: Path | None, bundle: Pat
 
 
 @command("verify", own=("steward_key",))
-@click.argument("file", metavar="[FILE|BUNDLE]", type=click.Path(path_type=Path), required=False)
-@click.option("--steward-key", metavar="PUB", type=click.Path(path_type=Path), help="The steward's public key.")
+@click.argument("file", metavar="[FILE|BUNDLE]", type=FILE_PATH, required=False)
+@click.option("--steward-key", metavar="PUB", type=FILE_PATH, help="The steward's public key.")
 @click.option("--steward", metavar="ID", help="Whose ledger it must be; the key id of entry 0 if absent.")
 @STREAM
-@click.option(
-    "--receipt", "receipts", metavar="FILE", multiple=True, type=click.Path(path_type=Path), help="A witness's receipt."
-)
+@click.option("--receipt", "receipts", metavar="FILE", multiple=True, type=FILE_PATH, help="A witness's receipt.")
 @click.option("--witness-key", "witness_keys", metavar="ID=PUB", multiple=True, help="A witness's public key.")
 @click.option("--min-length", metavar="N", type=click.IntRange(min=0), help="Fail a shorter ledger.")
 @click.option(
     "--max-receipt-age", "max_receipt_age_ms", metavar="DURATION", type=DURATION, help="Older receipts do not count."
 )
-@click.option("--resume", metavar="FILE", type=click.Path(path_type=Path), help="The JSON of the last verification.")
+@click.option("--resume", metavar="FILE", type=FILE_PATH, help="The JSON of the last verification.")
 @click.option("--cross-check", is_flag=True, help="Verify every entry a second time with pycose.")
 def verify(settings: Settings, file: Path | None, **known: object) -> int:
     """Verify every entry from genesis: exit 0, or 3 with the first fault. Without FILE: both ledgers of the engine.
@@ -108,11 +104,13 @@ def verify(settings: Settings, file: Path | None, **known: object) -> int:
     """
     from fleetctl.cli.exports import audit_own
 
-    asked = Known(**known)  # type: ignore[arg-type]  # click has converted each option to its field's type
+    asked = Known(**known, witness=settings.witness)  # type: ignore[arg-type]  # click has converted each option to its field's type
     if file is not None:
         report = audit_path(file, asked, now_clock(settings).now_ms())
     else:
-        with open_engine(settings) as engine:
+        if asked.stream is not None:
+            raise click.UsageError("--stream goes with FILE; without it both ledgers of the engine are verified.")
+        with open_engine(settings, witnessed=True) as engine:
             report = audit_own(engine, asked)
     emit(settings, lambda: report_document(report), report.to_json)
     return 0 if report.ok else 3
@@ -120,16 +118,18 @@ def verify(settings: Settings, file: Path | None, **known: object) -> int:
 
 @command("witness")
 def countersign(settings: Settings) -> int:
-    """Show both heads to the witnesses again, and keep their receipts: exit 5 while a required one is missing.
+    """Show both heads to the witnesses again, and keep their receipts: exit 5 while a required one is missing, 3 when
+    one knows more than this state.
 
     \b
     Example:
       fleetctl ledger witness
     """
     from fleetctl.engine.status import read_status
-    from fleetctl.engine.witnessing import witness_heads
+    from fleetctl.engine.witnessing import refuse_rollback, witness_heads
 
     with open_engine(settings, seals=True) as engine:
+        refuse_rollback(engine)
         found = witness_heads(engine)
         status = read_status(engine)
     heads = (status.usage, status.journal)
