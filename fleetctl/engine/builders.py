@@ -11,7 +11,7 @@ from fleetctl.engine.calls import Build, Nothing
 from fleetctl.engine.context import Engine
 from fleetctl.model.bodies import BODY_TYPES, Body, SettingsBody
 from fleetctl.model.ids import SETTINGS_ID, Kind, ObjectId, cli_caller, derive_id, object_name, ulid_id
-from fleetctl.model.live import LiveObject, Snapshot, state_of
+from fleetctl.model.live import LiveObject, Snapshot, State, state_of
 from fleetctl.model.operation import Operation, Precondition
 
 
@@ -62,19 +62,7 @@ def change(kind: Kind, id: str, edit: Callable[[Snapshot, LiveObject], Body]) ->
         live = find(snapshot, kind, id)
         body = edit(snapshot, live)
         state = state_of(kind, body, name=live.name, protect=live.protect, explicit_only=live.explicit_only)
-        before = live.state()
-        if state == before:
-            return Nothing(live)
-        return Operation(
-            verb="update",
-            kind=kind,
-            key=live.key,
-            id=live.id,
-            before=before,
-            after=state,
-            precondition=Precondition(version=live.version),
-            reason="called",
-        )
+        return _update(live, state)
 
     return build
 
@@ -85,21 +73,25 @@ def flag(kind: Kind, id: str, **flags: bool) -> Build:
     def build(snapshot: Snapshot) -> Operation | Nothing:
         live = find(snapshot, kind, id)
         wanted = {"protect": live.protect, "explicit_only": live.explicit_only, **flags}
-        state = state_of(kind, live.body(), name=live.name, **wanted)
-        if state == live.state():
-            return Nothing(live)
-        return Operation(
-            verb="update",
-            kind=kind,
-            key=live.key,
-            id=live.id,
-            before=live.state(),
-            after=state,
-            precondition=Precondition(version=live.version),
-            reason="called",
-        )
+        return _update(live, state_of(kind, live.body(), name=live.name, **wanted))
 
     return build
+
+
+def _update(live: LiveObject, state: State) -> Operation | Nothing:
+    before = live.state()
+    if state == before:
+        return Nothing(live)
+    return Operation(
+        verb="update",
+        kind=live.kind,
+        key=live.key,
+        id=live.id,
+        before=before,
+        after=state,
+        precondition=Precondition(version=live.version),
+        reason="called",
+    )
 
 
 def removal(kind: Kind, id: str) -> Build:
