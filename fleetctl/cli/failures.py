@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -36,6 +37,12 @@ OUT_OF_MEMORY = code(
     trigger="the machine, or a limit set on the process, has no more memory for the command",
 )
 
+FOLDER_GONE = code(
+    "folder-gone",
+    "The current folder was removed",
+    trigger="the folder that the command runs in does not exist any more",
+)
+
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
     """Say what happened and return the exit code: JSON on standard output, text on standard error."""
@@ -62,6 +69,8 @@ def translated(error: BaseException) -> FleetctlError:
         return Usage(USAGE.at(_usage_text(error)))
     if isinstance(error, (KeyboardInterrupt, EOFError, click.Abort)):
         return Interrupted(INTERRUPTED.at("nothing was done; run the command again"))
+    if isinstance(error, FileNotFoundError) and _is_astray():
+        return Unreachable(FOLDER_GONE.at("change into a folder that exists and run the command again"))
     if isinstance(error, MemoryError):
         return Unreachable(OUT_OF_MEMORY.at("nothing was committed; give the process more memory"))
     text = " ".join(str(error).split())[:300]
@@ -71,6 +80,14 @@ def translated(error: BaseException) -> FleetctlError:
             "output of the same command and --debug"
         )
     )
+
+
+def _is_astray() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def wants(name: str, arguments: Sequence[str], environment: str | None) -> str | None:
@@ -95,8 +112,27 @@ def _usage_text(error: click.ClickException) -> str:
 
 
 def prepare_streams() -> None:
-    """What standard output cannot encode is written out rather than refused."""
+    """What standard output cannot encode is written out rather than refused, and no file takes a closed stream's number.
+
+    A closed standard output becomes one that cannot be written to, so that a lost result is said and not guessed.
+    """
+    if sys.stdin is None:
+        _open_null(0, os.O_RDONLY)
+        sys.stdin = open(0, encoding="utf-8", closefd=False)
+    if sys.stdout is None:
+        _open_null(1, os.O_RDONLY)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        _open_null(2, os.O_WRONLY)
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+def _open_null(number: int, mode: int) -> None:
+    handle = os.open(os.devnull, mode)
+    if handle != number:
+        os.dup2(handle, number)
+        os.close(handle)

@@ -13,6 +13,7 @@ import click
 from fleetctl.cli.command import common_options
 from fleetctl.cli.failures import prepare_streams, report, wants
 from fleetctl.cli.lazy import Entry, LazyGroup
+from fleetctl.cli.output import unwritten
 
 _COMMANDS = "fleetctl.cli.commands"
 COMPLETE = "_FLEETCTL_COMPLETE"
@@ -79,9 +80,19 @@ class Root(LazyGroup):
         except click.exceptions.Exit as done:
             return done.exit_code
         except BaseException as error:  # noqa: BLE001 - whatever happens is said in words, with an exit code
+            if isinstance(error, OSError) and _is_written_by_click(arguments):
+                unwritable = unwritten(error)
+                if unwritable is None:
+                    return 0
+                error = unwritable
             debug = "--debug" in arguments or os.environ.get("FLEETCTL_DEBUG", "0") not in ("", "0", "false")
             as_json = wants("--format", arguments, os.environ.get("FLEETCTL_FORMAT")) == "json"
             return report(error, as_json=as_json, debug=debug)
+
+
+def _is_written_by_click(arguments: Sequence[str]) -> bool:
+    """Whether the output is help or a completion, which click writes by itself."""
+    return COMPLETE in os.environ or "--help" in arguments or "-h" in arguments
 
 
 cli = Root(

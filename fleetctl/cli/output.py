@@ -56,13 +56,19 @@ def write(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        _discard(sys.stdout)
     except (OSError, ValueError) as error:
-        _discard(sys.stdout)
-        raise Unreachable(
-            OUTPUT_UNWRITABLE.at(f"standard output: {error}; what the command did stands, its result was not shown")
-        ) from None
+        if (refused := unwritten(error)) is not None:
+            raise refused from None
+
+
+def unwritten(error: OSError | ValueError) -> Unreachable | None:
+    """What a failure to write to standard output means: nothing, when the reader went away."""
+    _discard(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return None
+    return Unreachable(
+        OUTPUT_UNWRITABLE.at(f"standard output: {error}; what the command did stands, its result was not shown")
+    )
 
 
 def columns_of(settings: Settings, stream: TextIO) -> int:

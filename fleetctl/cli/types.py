@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +40,18 @@ class Quantity(_ParamType):
             self.fail(str(error), param, ctx)
 
 
+class _FilePath(click.Path):
+    """A path as `pathlib.Path`. The empty one, such as a shell's unset variable, is not the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the path is empty; write `.` for the current folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _digest(text: str) -> str:
     if not is_digest(text):
         raise UnitError(f"`{text[:70]}` is not a digest; write all of its 64 lower-case hex digits")
@@ -49,6 +62,7 @@ def _time(text: str) -> UnixMs:
     return UnixMs(parse_time(text) * 60_000)
 
 
+FILE_PATH = _FilePath()
 ENERGY = Quantity("energy", parse_energy)
 DURATION = Quantity("duration", parse_duration)
 MONEY = Quantity("rate", parse_money)

@@ -13,20 +13,18 @@ from fleetctl.cli.commands.plan import ACCEPT
 from fleetctl.cli.fleets import is_fleet
 from fleetctl.cli.output import emit
 from fleetctl.cli.statusfile import with_status_file
-from fleetctl.cli.types import DIGEST, DURATION
+from fleetctl.cli.types import DIGEST, DURATION, FILE_PATH
 from fleetctl.render.outcome import apply_document, apply_json
 
 
 @command("apply")
-@click.argument("target", metavar="PLAN|PATH", type=click.Path(path_type=Path))
+@click.argument("target", metavar="PLAN|PATH", type=FILE_PATH)
 @click.option("--yes", is_flag=True, help="Do not ask before applying the fleet at PATH.")
 @click.option("--expect", metavar="DIGEST", type=DIGEST, help="Refuse any plan but the one with this digest.")
 @ACCEPT
 @click.option("--require-witness", is_flag=True, help="Exit 5 unless a witness has countersigned.")
 @click.option("--wait", metavar="DURATION", type=DURATION, default="60s", show_default=True, help="For another apply.")
-@click.option(
-    "--status-file", metavar="FILE", type=click.Path(path_type=Path), help="Write the result here too, as JSON."
-)
+@click.option("--status-file", metavar="FILE", type=FILE_PATH, help="Write the result here too, as JSON.")
 def apply(
     settings: Settings,
     target: Path,

@@ -10,6 +10,7 @@ from fleetctl.cli.command import Settings, command
 from fleetctl.cli.fleets import load
 from fleetctl.cli.output import emit, warn
 from fleetctl.cli.statusfile import with_status_file
+from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render.drift import drift_document, drift_json
 
@@ -17,14 +18,12 @@ _EXITS = {"none": 0, "drift": 2, "tampered": 3}
 
 
 @command("drift")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=FILE_PATH)
 @click.option(
     "--full", is_flag=True, help="Verify from genesis and fold every document, instead of from the checkpoint."
 )
 @click.option("--seal", is_flag=True, help="Keep the report and put its digest on the journal.")
-@click.option(
-    "--status-file", metavar="FILE", type=click.Path(path_type=Path), help="Write the result here too, as JSON."
-)
+@click.option("--status-file", metavar="FILE", type=FILE_PATH, help="Write the result here too, as JSON.")
 def drift(settings: Settings, path: Path, full: bool, seal: bool, status_file: Path | None) -> int:
     """Compare what is live with what the fleet at PATH last applied: exit 0 none, 2 drift, 3 tampered. Reads only.
 

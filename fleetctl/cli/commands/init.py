@@ -10,12 +10,13 @@ from fleetctl.cli.command import Settings, command
 from fleetctl.cli.folders import user_folders
 from fleetctl.cli.making import Made, make_engine
 from fleetctl.cli.output import emit
+from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock
 from fleetctl.render.document import Document, Facts, Items, Paragraph, Verbatim, Verdict
 
 
 @command("init")
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=".")
+@click.argument("folder", metavar="[DIR]", type=FILE_PATH, default=".")
 @click.option("--engine", metavar="ID", help="The engine's id, eng_…; a new one if absent.")
 @click.option("--steward", metavar="ID", default="root-steward", show_default=True, help="The name that seals.")
 @click.option("--test-clock", is_flag=True, help="Let sealing commands take --now: for tests and transcripts only.")

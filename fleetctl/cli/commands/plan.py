@@ -11,17 +11,18 @@ from fleetctl.cli.command import Settings, command
 from fleetctl.cli.files import write_whole
 from fleetctl.cli.fleets import load, read_plan_bytes
 from fleetctl.cli.output import emit
+from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.outcome import check_document, check_json
 from fleetctl.render.plan import plan_document, plan_json, unaccepted_dangers
 
-_PLAN = click.argument("plan_path", metavar="PLAN", type=click.Path(path_type=Path))
+_PLAN = click.argument("plan_path", metavar="PLAN", type=FILE_PATH)
 ACCEPT = click.option("--accept", metavar="ID", multiple=True, help="Accept a danger by its id, kind:object.")
 
 
 @command("plan")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--out", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write the plan file here.")
+@click.argument("path", type=FILE_PATH)
+@click.option("--out", "-o", metavar="FILE", type=FILE_PATH, help="Write the plan file here.")
 @ACCEPT
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
 @click.option("--fail-on-danger", is_flag=True, help="Exit 3 when a danger is not accepted.")

@@ -10,11 +10,11 @@ from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.settingvalues import SETTINGS, setting_edit, settings_rows
-from fleetctl.cli.types import DURATION
+from fleetctl.cli.types import DURATION, FILE_PATH
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render.document import Facts, Verdict
 
-_FILE = click.argument("file", type=click.Path(path_type=Path))
+_FILE = click.argument("file", type=FILE_PATH)
 
 
 @click.group("state", no_args_is_help=True)

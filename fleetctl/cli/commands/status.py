@@ -9,6 +9,7 @@ import click
 from fleetctl.cli.audits import Known
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.output import emit
+from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.status import history_document, history_json, status_document, status_json
 
@@ -30,12 +31,8 @@ def status(settings: Settings) -> None:
 
 @command("history", own=("steward_key",))
 @click.argument("subject", metavar="[OBJECT]", required=False)
-@click.option(
-    "--bundle", metavar="DIR", type=click.Path(path_type=Path), help="From an exported bundle, without an engine."
-)
-@click.option(
-    "--steward-key", metavar="PUB", type=click.Path(path_type=Path), help="With --bundle: the steward's public key."
-)
+@click.option("--bundle", metavar="DIR", type=FILE_PATH, help="From an exported bundle, without an engine.")
+@click.option("--steward-key", metavar="PUB", type=FILE_PATH, help="With --bundle: the steward's public key.")
 @click.option(
     "--witness-key", "witness_keys", metavar="ID=PUB", multiple=True, help="With --bundle: a witness's public key."
 )

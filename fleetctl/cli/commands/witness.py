@@ -11,6 +11,7 @@ import click
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.folders import user_folders
 from fleetctl.cli.output import emit, write
+from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock
 from fleetctl.render.document import Facts, Verdict
 from fleetctl.render.ledger import witness_heads_document, witness_heads_json
@@ -25,9 +26,7 @@ def witness() -> None:
 
 @command("init", own=("steward_key",))
 @_ID
-@click.option(
-    "--steward-key", metavar="PUB", required=True, type=click.Path(path_type=Path), help="The steward's public key."
-)
+@click.option("--steward-key", metavar="PUB", required=True, type=FILE_PATH, help="The steward's public key.")
 @click.option("--steward", metavar="ID", required=True, help="Whose ledgers it countersigns.")
 def init(settings: Settings, id: str, steward_key: Path, steward: str) -> None:
     """Make a witness's key and its empty memory. A witness that exists is left alone.
