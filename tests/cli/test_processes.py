@@ -177,15 +177,21 @@ def on_a_terminal(home: Home, answer: bytes, *arguments: str) -> tuple[int, str]
         heed_interrupts()
         os.chdir(home.work)
         os.execve(sys.executable, [sys.executable, "-m", "fleetctl", *arguments], home.process_environment())
-    shown, waiting = b"", True
-    while select.select([terminal], [], [], 60)[0]:
+    shown, asked, tries = b"", False, 0
+    while tries < 20:
+        if not select.select([terminal], [], [], 3)[0]:
+            # A key pressed between the prompt and the read is lost to the interpreter: people press it again.
+            tries += 1
+            if asked:
+                os.write(terminal, answer)
+            continue
         try:
             data = os.read(terminal, 4096)
         except OSError:  # the other side is closed
             break
         shown += data
-        if waiting and b"[y/N]: " in shown:
-            waiting = False
+        if not asked and b"[y/N]: " in shown:
+            asked = True
             os.write(terminal, answer)
     else:
         os.kill(child, signal.SIGKILL)
