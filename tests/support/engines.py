@@ -413,6 +413,10 @@ class MemoryState:
         self.evidence.append(evidence)
 
 
+_PATIENCE = 100
+"""How often a witness that another process moved first is asked again, as a client over HTTP does."""
+
+
 @dataclass(slots=True)
 class InProcess:
     """A witness over the pure core: `ports.Witness`. It never goes on by itself from another place than it was asked."""
@@ -442,21 +446,22 @@ class InProcess:
         return receipt
 
     def _ask(self, body: bytes) -> bytes:
-        outcome = advance(
-            body,
-            stewards=self.state.stewards,
-            known=self.state.known,
-            signer=self.signer,
-            now_ms=self.clock.now_ms(),
-        )
-        if outcome.evidence is not None and outcome.ledger is not None:
-            self.state.keep_evidence(outcome.ledger, outcome.evidence, self.clock.now_ms())
-        if outcome.status == 200:
+        for _ in range(_PATIENCE):
+            outcome = advance(
+                body,
+                stewards=self.state.stewards,
+                known=self.state.known,
+                signer=self.signer,
+                now_ms=self.clock.now_ms(),
+            )
+            if outcome.evidence is not None and outcome.ledger is not None:
+                self.state.keep_evidence(outcome.ledger, outcome.evidence, self.clock.now_ms())
+            if outcome.status != 200:
+                raise _refusal(outcome)
             assert outcome.after is not None and outcome.ledger is not None
-            if not self.state.move(outcome.ledger, outcome.before, outcome.after):
-                raise Unreachable(TEST_WITNESS.at("busy"))
-            return outcome.body
-        raise _refusal(outcome)
+            if self.state.move(outcome.ledger, outcome.before, outcome.after):
+                return outcome.body
+        raise Unreachable(TEST_WITNESS.at("busy"))
 
 
 def _refusal(outcome: Outcome) -> NotVerified:

@@ -16,7 +16,7 @@ from fleetctl.engine.planning import Source
 from fleetctl.errors import NotVerified, WitnessMissing
 from fleetctl.ledger.chain import Head
 from fleetctl.ledger.keys import Signer
-from fleetctl.ledger.receipts import SKEW_MS
+from fleetctl.ledger.receipts import SKEW_MS, read_receipt
 from fleetctl.model.bodies import SettingsBody
 from fleetctl.pool1.grade import Grade
 from fleetctl.ports import Witness, WitnessElsewhere
@@ -208,7 +208,7 @@ def test_what_a_witness_says_wrongly_is_noted_and_never_kept(tmp_path: Path, nam
     assert (found.grade, found.covering, found.receipts) == ("self-attested", 0, ())
     assert any(verdict in note for note in found.notes), found.notes
     te.check_whole(engine)
-    assert audit_engine(engine).ok
+    assert audit_engine(replace(engine, witnesses=())).ok  # nothing of it was kept
     assert drifting.drift_fleet(engine, te.one_pool(), Source(), full=True).result == "none"
 
 
@@ -362,6 +362,29 @@ def test_a_witness_that_forgot_is_shown_everything_again(tmp_path: Path) -> None
     witness.state.heads.clear()
     witness.state.heads.update(forgotten)
     assert te.applied(engine, te.one_pool(3), require_witness=True).witnessed.grade == "witnessed"
+
+
+def test_the_word_of_a_witness_that_is_further_is_enough(tmp_path: Path) -> None:
+    """Another process showed it more meanwhile, and moves it on at every turn: its receipt covers this head as well."""
+
+    @dataclass
+    class Further(Refusing):
+        behind: te.InProcess = field(default_factory=te.InProcess)
+
+        def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+            receipt = self.behind.head(ledger)
+            assert receipt is not None
+            said = read_receipt(receipt)[0]
+            raise WitnessElsewhere(te.TEST_WITNESS.at("elsewhere"), length=said.length, head=said.head, receipt=receipt)
+
+    further = Further()
+    engine = engine_with(tmp_path, further.behind)
+    te.applied(engine, te.one_pool(1))
+    te.applied(engine, te.one_pool(2))
+    engine.store.close()
+    te.edit(tmp_path / "engine", "DELETE FROM receipts")
+    engine = te.open_engine(tmp_path / "engine", witnesses=(further,))
+    assert (te.witness(engine).covering, te.witness(engine).notes) == (1, ())
 
 
 def test_a_witness_elsewhere_on_another_chain_is_not_followed(tmp_path: Path) -> None:
