@@ -6,6 +6,7 @@ and that is right. The engine then refuses to append."
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetctl.engine import builders, calls, claims, moving
-from fleetctl.engine.apply import apply_plan
+from fleetctl.engine import builders, calls, claims, drifting, moving, reservations
+from fleetctl.engine.apply import Unwitnessed, apply_plan
 from fleetctl.engine.context import Engine
 from fleetctl.errors import SafetyRefused
 from fleetctl.pool1.grade import Grade
@@ -45,6 +46,11 @@ COMMANDS: dict[str, Callable[[Engine], object]] = {
     "apply": lambda engine: te.applied(engine, te.one_pool(1)),
     "call": unoffer,
     "move": lambda engine: moving.close(engine, "elsewhere"),
+    "admit": lambda engine: admit(engine, "c1"),
+    "release": lambda engine: claims.release(engine, claim="early"),
+    "reserve": lambda engine: reservations.create(engine, tenant="acme", pool="pool-a", gpus=1),
+    "end": lambda engine: reservations.end(engine, "res_1"),
+    "seal": lambda engine: drifting.seal_report(engine, {}, "none"),
 }
 
 
@@ -53,6 +59,7 @@ def test_a_restored_backup_is_refused_while_the_witness_knows_more(tmp_path: Pat
     witness = te.InProcess()
     engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
+    admit(engine, "early")
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
     te.applied(engine, te.one_pool(16))
 
@@ -159,21 +166,26 @@ class Racing:
         self._store.close()
 
 
-def test_an_apply_beside_this_one_is_never_taken_for_a_rollback(tmp_path: Path) -> None:
-    """Whenever the other one runs: before the witness is asked, after it, after the commit, while receipts are judged."""
+@pytest.mark.parametrize("witnessed", [True, False], ids=["witnessed", "alone"])
+def test_an_apply_beside_this_one_takes_nothing_away_from_it(tmp_path: Path, witnessed: bool) -> None:
+    """Whenever the other one runs: before the witness is asked, after it, after the commit, while receipts are judged.
+
+    It is never taken for a rollback, and where it is not witnessed itself, this one is all the same.
+    """
     folder = tmp_path / "engine"
     key = te.WITNESSES["witness-a"]
     witness = te.InProcess(signer=key)
     te.applied(te.new_engine(folder, te.witnessed_by(key, required=1), witnesses=(witness,)), te.fleet(name="base"))
     moments = 0
     for moment in itertools.count():
-        other = te.open_engine(folder, witnesses=(witness,))
+        other = te.open_engine(folder, witnesses=(witness,) if witnessed else ())
         readings: list[int] = []
 
         def between(moment: int = moment, other: Engine = other, readings: list[int] = readings) -> None:
             readings.append(1)
             if len(readings) == moment + 1:
-                te.applied(other, te.fleet(te.pool(f"other-{moment}"), name=f"other-{moment}"))
+                with contextlib.nullcontext() if witnessed else pytest.raises(Unwitnessed):
+                    te.applied(other, te.fleet(te.pool(f"other-{moment}"), name=f"other-{moment}"))
 
         mine = te.fleet(te.pool(f"mine-{moment}"), name=f"mine-{moment}")
         data = te.planned(te.open_engine(folder), mine)

@@ -15,7 +15,12 @@ import pytest
 
 from fleetctl.engine import rebuild
 from fleetctl.engine.apply import apply_plan
+from fleetctl.engine.drifting import drift_fleet
+from fleetctl.engine.journal import keep_document, write_journal
+from fleetctl.engine.planning import Source
+from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.errors import FleetctlError, SafetyRefused, Stale
+from fleetctl.ledger.entries import Reported
 from tests.support import engines as te
 from tests.support import tampering
 from tests.support.ledgers import signer
@@ -142,6 +147,43 @@ def test_with_an_empty_journal_the_sealed_first_state_stands_in(tmp_path: Path, 
         apply_plan(te.open_engine(folder), data)
     assert caught.value.exit_code == 3
     assert te.dump(folder) == before
+
+
+def test_a_second_journal_does_not_set_the_engine_back_to_its_first_state(tmp_path: Path) -> None:
+    """Everything as `init` left it, and a journal of another name with nothing in it: no witness was ever asked about that one."""
+    folder = tmp_path / "engine"
+    engine = te.new_engine(folder)
+    first = te.dump(
+        folder, ["objects", "quotas", "tombstones", "authz_rows", "fleets", "applied_plans", "journal_objects"]
+    )
+    te.applied(engine, te.one_pool())
+    engine.store.close()
+    te.restore_rows(folder, first)
+    te.edit(
+        folder,
+        "INSERT INTO streams VALUES ('journal:2', 'root-steward/journal:2', 0, ?, 0)",
+        [te.genesis_of("journal:2")],
+    )
+    te.edit(folder, "UPDATE meta SET value = 'journal:2' WHERE name = 'journal_stream'")
+    for command in (lambda engine: te.applied(engine, te.one_pool(8)), te.check_whole):
+        with pytest.raises(SafetyRefused) as caught:
+            command(te.open_engine(folder))
+        assert caught.value.code == "ledger-tampered"
+
+
+def test_an_entry_that_begins_where_the_one_before_did_not_end_is_found_by_the_fold(tmp_path: Path) -> None:
+    """Only the steward's own key can make one; full verification still says so."""
+    engine = te.new_engine(tmp_path / "engine")
+    te.applied(engine, te.one_pool())
+    with engine.store.write(0) as tx:
+        after = check_state(engine, tx, digests_of(load_objects(tx)))
+        digest = keep_document(tx, b"{}")
+        write_journal(
+            engine, tx, Reported, state_before=bytes(32), state_after=after, report=bytes.fromhex(digest), result="none"
+        )
+    found = drift_fleet(engine, te.one_pool(), Source(), full=True)
+    assert [item.code.name for item in found.tampered] == ["replay-differs"]
+    assert drift_fleet(engine, te.one_pool(), Source()).result == "none"
 
 
 def test_a_first_state_of_another_steward_is_refused(tmp_path: Path) -> None:
