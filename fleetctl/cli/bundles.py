@@ -42,13 +42,15 @@ class Bundle:
         return content if sha256_hex(content) == digest else None
 
     def names(self) -> dict[str, str]:
-        """Ids with `kind/key`, as the bundle says. For people only. Raises BadInput."""
+        """Ids with `kind/key`, as the bundle says; a tenant's id is what people know it by. For people only. Raises BadInput."""
         path = self.folder / "names.json"
         data = parse_json(read_regular(path, MAX_DOCUMENT)) if path.is_file() else {}
         objects = data.get("objects") if isinstance(data, dict) else None
         out: dict[str, str] = {}
         for id, item in objects.items() if isinstance(objects, dict) else ():
-            if isinstance(item, dict) and isinstance(item.get("kind"), str) and isinstance(item.get("key"), str):
+            if not isinstance(item, dict) or item.get("kind") == "tenant":
+                continue
+            if isinstance(item.get("kind"), str) and isinstance(item.get("key"), str):
                 out[id] = f"{item['kind']}/{item['key']}"
         return out
 

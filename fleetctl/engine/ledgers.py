@@ -25,8 +25,10 @@ def export_stream(engine: Engine, stream: str | None = None) -> bytes:
 
 
 def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
-    """(path, bytes) of everything an auditor needs: both streams, receipts, documents, public keys, a table of names."""
-    from fleetctl.ledger.keyfiles import public_pem
+    """(path, bytes) of everything an auditor needs: both streams, receipts, documents, public keys as PEM and as COSE_Key,
+    a table of names.
+    """
+    from fleetctl.ledger.keyfiles import cose_key, public_pem
 
     with engine.store.read() as reader:
         check_identity(engine, reader)
@@ -37,9 +39,11 @@ def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
             yield f"receipts/{item.stream}-{item.witness}-{item.length}.cose".replace(":", "_"), item.sealed
         for digest, content in reader.documents():
             yield f"documents/{digest}.json", content
-        yield f"keys/steward-{engine.steward}.pub.pem", public_pem(engine.steward_key)
-        for id, key in settings.witnesses.items():
-            yield f"keys/witness-{id}.pub.pem", public_pem(public_key(bytes.fromhex(key)))
+        keys = [("steward", engine.steward, engine.steward_key)]
+        keys += [("witness", id, public_key(bytes.fromhex(key))) for id, key in settings.witnesses.items()]
+        for whose, id, key in keys:
+            yield f"keys/{whose}-{id}.pub.pem", public_pem(key)
+            yield f"keys/{whose}-{id}.pub.cose", cose_key(key, id)
         yield "names.json", canonical_bytes(_names(engine, reader)) + b"\n"
 
 

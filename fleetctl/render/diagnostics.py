@@ -27,19 +27,27 @@ def error_json(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
     return {"result": "error", "diagnostics": [item.to_json() for item in diagnostics]}
 
 
-def validation_json(diagnostics: Sequence[Diagnostic], *, failed: bool) -> dict[str, Any]:
-    """The answer of `validate`: `result` is `ok` or `error`, `diagnostics` has the warnings too."""
-    return {"result": "error" if failed else "ok", "diagnostics": [item.to_json() for item in diagnostics]}
+def validation_json(diagnostics: Sequence[Diagnostic], *, failed: bool, external: int) -> dict[str, Any]:
+    """The answer of `validate`: `result` is `ok` or `error`, `diagnostics` has the warnings too.
+
+    `external` counts the references to other fleets, which only a plan can resolve.
+    """
+    if failed:
+        return error_json(diagnostics)
+    return {"result": "ok", "diagnostics": [item.to_json() for item in diagnostics], "external": external}
 
 
-def validation_verdict(diagnostics: Sequence[Diagnostic], *, failed: bool, objects: int, files: int) -> Verdict:
-    """The line under the diagnostics of `validate`."""
+def validation_verdict(
+    diagnostics: Sequence[Diagnostic], *, failed: bool, objects: int, files: int, external: int
+) -> Verdict:
+    """The line under the diagnostics of `validate`; `external` as in `validation_json`."""
     errors = sum(1 for item in diagnostics if item.severity == "error")
     warnings = len(diagnostics) - errors
     noted = f", {counted(warnings, 'warning')}" if warnings else ""
     if failed:
         return Verdict(f"Not valid: {counted(errors, 'error')}{noted}", "bad")
-    return Verdict(f"Valid: {counted(objects, 'object')} in {counted(files, 'file')}{noted}", "good")
+    unresolved = f", {counted(external, 'reference')} to other fleets that a plan resolves" if external else ""
+    return Verdict(f"Valid: {counted(objects, 'object')} in {counted(files, 'file')}{unresolved}{noted}", "good")
 
 
 def github_annotations(diagnostics: Iterable[Diagnostic], path: str = "") -> str:

@@ -61,6 +61,14 @@ def test_the_eight_methods(home: Home) -> None:
     assert {"pool.created", "pool.updated", "pool.offered", "pool.unoffered", "pool.archived"} <= set(types)
 
 
+def test_a_quota_that_is_set_says_so(home: Home) -> None:
+    """Seed, "The pools API": `quota.updated` from `quotas.set`."""
+    last = home.json("events", "list")["next"]
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=3", "--now", NOW)
+    (event,) = home.json("events", "list", "--since", str(last))["items"]
+    assert (event["type"], event["data"]) == ("quota.updated", {"toTenantId": "acme", "quota": {"gpu": 3}})
+
+
 def test_events_go_on_where_the_last_answer_ended(home: Home) -> None:
     first = home.json("events", "list", "--limit", "1")
     rest = home.json("events", "list", "--since", str(first["next"]))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fleetctl.ledger.keyfiles import load_public_key, parse_cose_key
 from tests.support.cli import FLEET, NOW, Home
 
 
@@ -85,6 +86,11 @@ def test_a_bundle_is_all_an_auditor_needs(home: Home, witness: str, tmp_path: Pa
     verify = auditor.process("ledger", "verify", bundle, *keys, "--cross-check", "--format", "json")
     assert verify.returncode == 0, verify.stdout + verify.stderr
     assert json.loads(verify.stdout)["journal"]["grade"] == "witnessed"
+    for name in ("steward-root-steward", "witness-witness-test"):
+        key = home.work / "bundle" / "keys" / f"{name}.pub"
+        assert parse_cose_key(key.with_suffix(".pub.cose").read_bytes(), name) == load_public_key(
+            key.with_suffix(".pub.pem")
+        )
     (auditor.work / "last.json").write_text(verify.stdout)
     assert auditor.process("ledger", "verify", bundle, *keys, "--resume", "last.json").returncode == 0
     history = auditor.process("history", "offer/pool-fra1-h100/acme", "--bundle", bundle, *keys, "--format", "json")
@@ -97,6 +103,57 @@ def test_a_bundle_is_all_an_auditor_needs(home: Home, witness: str, tmp_path: Pa
     failed = auditor.process("ledger", "verify", bundle, *keys, "--format", "json")
     assert (failed.returncode, json.loads(failed.stdout)["result"]) == (3, "failed")
     assert auditor.process("history", "--bundle", bundle, *keys).returncode == 3
+
+
+def test_whoever_asks_the_witness_sees_what_an_older_copy_lacks(home: Home, witness: str) -> None:
+    """ledger-attacks 110: an old prefix with its old receipts is whole by itself."""
+    seen = {"FLEETCTL_WITNESS": witness}
+    home.process("apply", ".", "--yes", "--now", NOW, env=seen)
+    home.process("ledger", "export", "--bundle", "old")
+    home.process("state", "backup", "old.db")
+    home.process("quotas", "set", "pool-fra1-h100", "acme", "gpu=9", "--now", NOW, env=seen)
+
+    keys: tuple[str, ...] = ("--steward-key", "old/keys/steward-root-steward.pub.pem")
+    keys += ("--witness-key", "witness-test=old/keys/witness-witness-test.pub.pem")
+    verify = ("ledger", "verify", "old", *keys, "--format", "json")
+    assert home.process(*verify).returncode == 0
+    asked = home.process(*verify, "--witness", witness)
+    journal = json.loads(asked.stdout)["journal"]
+    assert (asked.returncode, journal["receipts"][-1]["verdict"], journal["reasons"]) == (
+        3,
+        "ahead",
+        ["receipt-failed"],
+    )
+    alone = home.process(*verify, "--witness", "http://127.0.0.1:9")
+    assert (alone.returncode, "was asked for its head" in json.loads(alone.stdout)["notes"][-1]) == (0, True)
+    other = home.process(*verify, "--witness", f"other={witness}")
+    assert (other.returncode, json.loads(other.stdout)["diagnostics"][0]["code"]) == (1, "witness-ambiguous")
+
+    state = home.path / "state" / "fleetctl" / "eng_test" / "state.db"
+    for name in ("state.db-wal", "state.db-shm"):
+        state.with_name(name).unlink(missing_ok=True)
+    state.write_bytes((home.work / "old.db").read_bytes())
+    for command in (("ledger", "verify"), ("ledger", "witness", "--now", NOW)):
+        assert home.process(*command, env=seen).returncode == 3, command
+
+
+def test_what_an_auditor_knows_counts_for_the_engines_own_ledgers_too(home: Home, tmp_path: Path) -> None:
+    home.process("apply", ".", "--yes", "--now", NOW)
+    home.process("witness", "init", "--id", "other", "--steward-key", _public(home), "--steward", "root-steward")
+    stranger = str(home.path / "state" / "fleetctl" / "witness" / "other" / "witness.pub.pem")
+    for options, exit in (
+        (("--steward-key", _public(home)), 0),
+        (("--steward-key", stranger), 3),
+        (("--steward", "somebody"), 3),
+        (("--min-length", "1"), 3),
+        (("--receipt", "fleet.yaml"), 3),
+        (("--stream", "journal"), 64),
+    ):
+        assert home.process("ledger", "verify", *options).returncode == exit, options
+
+
+def _public(home: Home) -> str:
+    return str(home.path / "state" / "fleetctl" / "eng_test" / "steward.pub.pem")
 
 
 def test_nobody_reading_the_output_changes_no_exit_code(home: Home) -> None:

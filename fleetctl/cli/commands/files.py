@@ -10,6 +10,7 @@ import click
 
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.output import emit, write
+from fleetctl.cli.types import FILE_PATH
 from fleetctl.config.filing import SECTION_OF
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.model.ids import Kind
@@ -24,7 +25,7 @@ from fleetctl.render.words import counted
 
 
 @command("validate", formats=("text", "json", "github"))
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=FILE_PATH)
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 def validate(settings: Settings, paths: tuple[Path, ...], strict: bool) -> int:
     """Check fleet files: syntax, schema, rules across objects, lints. Works offline and reports every problem in one run.
@@ -38,27 +39,28 @@ def validate(settings: Settings, paths: tuple[Path, ...], strict: bool) -> int:
     from fleetctl.config.load import load_fleet
 
     found: list[Diagnostic] = []
-    objects = files = 0
+    objects = files = external = 0
     for path in paths:
         result = load_fleet(path)
         found += result.diagnostics
         files += len(result.files)
         objects += len(result.fleet.objects) if result.fleet is not None else 0
+        external += len(result.externals)
         if settings.format == "github":
             write(github_annotations(result.diagnostics, _shown_folder(path)))
     failed = any(strict or item.severity == "error" for item in found)
     if settings.format != "github":
-        verdict = validation_verdict(found, failed=failed, objects=objects, files=files)
+        verdict = validation_verdict(found, failed=failed, objects=objects, files=files, external=external)
         emit(
             settings,
             lambda: [*diagnostics_document(found), verdict],
-            lambda: validation_json(found, failed=failed),
+            lambda: validation_json(found, failed=failed, external=external),
         )
     return 1 if failed else 0
 
 
 @command("fmt")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=FILE_PATH)
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 when a file is not in form.")
 def fmt(settings: Settings, paths: tuple[Path, ...], check: bool) -> int:
     """Put fleet files in one form: indentation, spacing, line ends. Comments, order and meaning stay.
@@ -93,13 +95,9 @@ def fmt(settings: Settings, paths: tuple[Path, ...], check: bool) -> int:
 @click.option(
     "--fleet", metavar="NAME", help="The fleet that the YAML is for: it gets a header, and no adopt for its own."
 )
-@click.option(
-    "--out", "-o", metavar="FILE", type=click.Path(path_type=Path), help="A new file, instead of standard output."
-)
+@click.option("--out", "-o", metavar="FILE", type=FILE_PATH, help="A new file, instead of standard output.")
 @click.option("--refresh", metavar="KIND/KEY", help="Bring this entry of the files at --path to what is live.")
-@click.option(
-    "--path", type=click.Path(path_type=Path), default=".", show_default=True, help="With --refresh: the fleet."
-)
+@click.option("--path", type=FILE_PATH, default=".", show_default=True, help="With --refresh: the fleet.")
 def import_(settings: Settings, kind: Kind | None, id: str | None, path: Path, **how: Any) -> None:
     """Write a live object, by KIND and id or key, as the YAML that would declare it. Changes nothing live.
 
