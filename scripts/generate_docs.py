@@ -77,7 +77,11 @@ def commands() -> Iterator[tuple[str, click.Context]]:
     root: click.Command = importlib.import_module(CLI_MODULE).cli
 
     def walk(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, click.Context]]:
-        context = click.Context(command, info_name=name, parent=parent, max_content_width=HELP_WIDTH)
+        # As in a real run: click keeps a command's help option as it is first asked for.
+        names = command.context_settings.get("help_option_names")
+        context = click.Context(
+            command, info_name=name, parent=parent, max_content_width=HELP_WIDTH, help_option_names=names
+        )
         context.terminal_width = HELP_WIDTH
         if command.hidden:
             return
