@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from fleetctl.engine.context import Engine
+from fleetctl.engine.context import Engine, usage_stream
 from fleetctl.engine.fold import Fold, QuotaKey, fold_journal
 from fleetctl.engine.streams import usage_claims, verify_stream
 from fleetctl.ledger.identifiers import kind_of
@@ -49,7 +49,8 @@ def differences(engine: Engine, reader: Reader) -> list[str]:
     Raises Tampered when ledgers or documents do not verify.
     """
     fold = fold_journal(engine, reader)
-    return sorted({*_objects_off(fold, reader), *_rows_off(fold, reader), *_claims_off(engine, reader)})
+    claims = _claims_off(engine, reader)
+    return sorted({*_objects_off(fold, reader), *_rows_off(fold, reader), *claims, *_reservations_off(engine, reader)})
 
 
 def _objects_off(fold: Fold, reader: Reader) -> Iterator[str]:
@@ -92,6 +93,18 @@ def _claims_off(engine: Engine, reader: Reader) -> Iterator[str]:
     for stream in _usage_streams(engine, reader):
         stored = {(stream, row.claim): row for row in reader.claims(stream)}
         yield from _off("claim", stored, {(stream, row.claim): row for row in _claims(engine, reader, stream)})
+
+
+def _reservations_off(engine: Engine, reader: Reader) -> Iterator[str]:
+    """Running reservations whose claim the ledger does not hold open with the same figures: both are written by one command."""
+    opened = verify_stream(engine, reader, usage_stream(reader)).fold
+    assert opened is not None, "the stream in force holds usage"
+    claims = opened.open_claims
+    for item in reader.reservations():
+        if item.state == "active" and item.claim is not None:
+            claim = claims.get(item.claim)
+            if claim is None or (claim.entitlement, claim.devices) != (item.entitlement, item.gpus):
+                yield f"reservation {item.id}"
 
 
 def _off(table: str, stored: Mapping[_Key, object], folded: Mapping[_Key, object]) -> Iterator[str]:
