@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -169,6 +169,45 @@ def test_a_call_is_witnessed_like_an_apply(tmp_path: Path) -> None:
     build = builders.unoffering(te.POOL_A, "acme")
     receipt = calls.call(engine, "pools.unoffer", tenant="root", request={}, build=build)
     assert (receipt.entry, receipt.witnessed.grade) == (1, "witnessed")
+
+
+@dataclass
+class Slow:
+    """A witness that lets something happen while it is asked."""
+
+    behind: te.InProcess
+    meanwhile: Callable[[], object]
+    co_located: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.behind.id
+
+    def head(self, ledger: str) -> bytes | None:
+        self.meanwhile()
+        return self.behind.head(ledger)
+
+    def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+        self.meanwhile()
+        return self.behind.advance(ledger, old_length, old_head, entries)
+
+
+def test_a_slow_witness_holds_nobody_up(tmp_path: Path) -> None:
+    """No lock is held while a witness is asked: others apply, and the receipt still covers this apply."""
+    behind = te.InProcess()
+    engine = engine_with(tmp_path, behind)
+    te.applied(engine, te.fleet(name="base"))
+    other, turns = te.open_engine(tmp_path / "engine"), []
+
+    def another_applies() -> None:
+        turns.append(1)
+        te.applied(other, te.fleet(te.pool(f"p{len(turns)}"), name=f"f{len(turns)}"), wait_ms=0)
+
+    slow = replace_witness(engine, Slow(behind, another_applies))
+    receipt = te.applied(slow, te.one_pool(), require_witness=True)
+    assert (receipt.result, receipt.witnessed.covering) == ("applied", 1)
+    assert len(turns) == 3  # asked for both streams before, shown the journal after
+    te.check_whole(engine)
 
 
 # --------------------------------------------------------------------------------------------- witnesses that err
