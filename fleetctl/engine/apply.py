@@ -18,7 +18,7 @@ from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
 from fleetctl.engine.indexes import applied_as, check_absences, check_quotas, check_record
-from fleetctl.engine.journal import keep_document, write_journal
+from fleetctl.engine.journal import keep_document, sealing_time, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import Usages, keep_checkpoint, read_usages, verify_stream
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
@@ -205,13 +205,13 @@ def _under_lock(engine: Engine, tx: Writer, file: PlanFile, accept: tuple[str, .
     keep_checkpoint(engine, tx, ground.usages)
     if ground.applied_as is not None:  # step 7
         return _receipt("already-applied", file, ground.applied_as)
-    now = UnixMs(engine.clock.now_ms())
+    now = sealing_time(engine, tx)
     accepted = _check_ground(engine, ground, tx, file, accept, now)
     if not file.body.operations:
         return _receipt("nothing-to-do", file, None)
     changes = _decide_all(ground.snapshot, file, now)  # step 10
     touched = write_changes(tx, changes, now)
-    entry = _append(engine, tx, ground, file, touched, accepted)  # step 11
+    entry = _append(engine, tx, ground, file, touched, accepted, now)  # step 11
     return replace(_receipt("applied", file, entry), accepted=accepted)
 
 
@@ -333,6 +333,7 @@ def _append(
     file: PlanFile,
     touched: Mapping[ObjectKey, LiveObject | None],
     accepted: Sequence[str],
+    now: UnixMs,
 ) -> int:
     commit = _commit(file)
     sealed = write_journal(
@@ -343,6 +344,7 @@ def _append(
         state_after=state_digest(moved(ground.digests, touched).items()),
         touched=touched,
         index_plan=file.digest,
+        at_ms=now,
         fleet=file.body.fleet,
         plan=bytes.fromhex(file.digest),
         context=bytes.fromhex(file.context_digest),

@@ -14,7 +14,7 @@ from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_absences, check_quotas
-from fleetctl.engine.journal import keep_document, write_journal
+from fleetctl.engine.journal import keep_document, sealing_time, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
@@ -23,7 +23,6 @@ from fleetctl.ledger.entries import Called
 from fleetctl.model.ids import ObjectId, cli_caller
 from fleetctl.model.live import LiveObject, Snapshot, state_digest
 from fleetctl.model.operation import Operation
-from fleetctl.units import UnixMs
 
 WAIT_MS = 60_000
 
@@ -71,7 +70,7 @@ def call(
         if isinstance(operation, Nothing):
             return _unchanged(method, operation.object)
         check_absences(engine, tx, [operation], snapshot)
-        now = UnixMs(engine.clock.now_ms())
+        now = sealing_time(engine, tx)
         changes = decide(Working(snapshot), operation, Actor(tenant=tenant, caller=cli_caller(tenant)), now)
         touched = write_changes(tx, [changes], now)
         # What is folded later comes last, so that no word of the request can stand in its place.
@@ -84,6 +83,7 @@ def call(
             state_before=before,
             state_after=state_digest(moved(digests, touched).items()),
             touched=touched,
+            at_ms=now,
             method=method,
             object=operation.label,
             request=bytes.fromhex(kept),

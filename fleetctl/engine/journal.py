@@ -13,6 +13,15 @@ from fleetctl.ledger.chain import Sealed, seal
 from fleetctl.ledger.entries import JournalEvent
 from fleetctl.model.live import ObjectKey
 from fleetctl.ports import HeadMoved, Writer
+from fleetctl.units import UnixMs
+
+
+def sealing_time(engine: Engine, tx: Writer) -> UnixMs:
+    """The time that an entry of this transaction bears: the clock's, and never one before the last entry's.
+
+    What is decided is decided at this time, so that a replay of the journal decides alike.
+    """
+    return UnixMs(max(engine.clock.now_ms(), last_at_ms(engine, tx, journal_stream(tx))))
 
 
 def write_journal(
@@ -24,9 +33,10 @@ def write_journal(
     state_after: bytes,
     touched: Iterable[ObjectKey] = (),
     index_plan: str | None = None,
+    at_ms: UnixMs | None = None,
     **fields: Any,
 ) -> Sealed:
-    """Seal and append one entry, with the entitlement ledger as it stands. `at_ms` never falls.
+    """Seal and append one entry, with the entitlement ledger as it stands. `at_ms` is the `sealing_time` unless given.
 
     Raises Unreachable without the steward's key.
     """
@@ -34,7 +44,7 @@ def write_journal(
     usage = head_of(engine, tx, usage_stream(tx))
     sealed = seal(
         event(
-            at_ms=max(engine.clock.now_ms(), last_at_ms(engine, tx, stream)),
+            at_ms=sealing_time(engine, tx) if at_ms is None else at_ms,
             actor=engine.actor,
             state_before=state_before,
             state_after=state_after,
