@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleetctl.cli.command import Settings
-from fleetctl.cli.fleets import load, read_plan_bytes
+from fleetctl.cli.fleets import fleet_and_engine, read_plan_bytes
 from fleetctl.cli.output import coloured, columns_of, note
 from fleetctl.cli.wiring import open_engine
 from fleetctl.diagnostics import code
@@ -85,8 +85,7 @@ def apply_fleet(settings: Settings, path: Path, options: Options, done: Done) ->
         raise Usage(
             NOT_AGREED.at(f"there is no terminal to ask on; review `fleetctl plan {path} -o plan.json`, or give --yes")
         )
-    loaded = load(path)
-    with open_engine(settings, near=path, seals=True) as engine:
+    with fleet_and_engine(settings, path, seals=True) as (loaded, engine):
         file = plan_fleet(engine, loaded.fleet, loaded.source, host=host_name(), accept=options.accept).file
         check_expected(file, options.expect)
         if file.body.operations and not options.yes:

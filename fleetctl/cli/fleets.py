@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleetctl.cli.command import Settings
 from fleetctl.cli.files import read_bytes
 from fleetctl.cli.gitfacts import git_facts
 from fleetctl.cli.output import warn
+from fleetctl.cli.wiring import open_engine
+from fleetctl.errors import Tampered
 
 if TYPE_CHECKING:
+    from fleetctl.config.lints import KnownPools
+    from fleetctl.config.load import Inventory
+    from fleetctl.engine.context import Engine
     from fleetctl.engine.planning import Source
     from fleetctl.model.declared import Fleet
 
@@ -28,7 +36,52 @@ def is_fleet(argument: Path) -> bool:
     return argument.is_dir() or argument.suffix in (".yaml", ".yml")
 
 
-def load(path: Path) -> Loaded:
+@contextmanager
+def fleet_and_engine(settings: Settings, path: Path, *, seals: bool = False) -> Iterator[tuple[Loaded, Engine]]:
+    """The fleet at a path and its engine, open as by `open_engine`. What is wrong in the files is said first.
+
+    Raises as `load` and `open_engine`.
+    """
+    with ExitStack() as stack:
+        opened: list[Engine] = []
+
+        def inventory(fleet: str) -> KnownPools:
+            opened.append(stack.enter_context(open_engine(settings, near=path, seals=seals)))
+            return known_pools(opened[0], fleet)
+
+        loaded = load(path, inventory)
+        yield loaded, opened[0]
+
+
+def known_pools(engine: Engine, fleet: str) -> KnownPools:
+    """The machines of every pool by the name that the files of `fleet` have for it: its key, or `other-fleet/key`.
+
+    A state that cannot be read says nothing here: what follows will say that.
+    """
+    from fleetctl.capacity.gpu_names import family_of
+    from fleetctl.config.lints import KnownPool
+
+    gpus: dict[str, int] = {}
+    families: dict[str, set[str]] = {}
+    try:
+        with engine.store.read() as reader:
+            for node in reader.nodes():
+                gpus[node.pool] = gpus.get(node.pool, 0) + node.gpus
+                family = family_of(node.product or "")
+                families.setdefault(node.pool, set()).update([family] if family is not None else [])
+            pools = [found for id in gpus if (found := reader.object("pool", id)) is not None]
+    except Tampered:
+        return {}
+    return {
+        pool.key if pool.fleet == fleet else f"{pool.fleet}/{pool.key}": KnownPool(
+            resources={"gpu": gpus[pool.id]}, families=frozenset(families[pool.id])
+        )
+        for pool in pools
+        if pool.fleet is not None
+    }
+
+
+def load(path: Path, inventory: Inventory | None = None) -> Loaded:
     """The fleet at a path, its warnings said on standard error.
 
     Raises SafetyRefused when the source is missing, empty or unreadable, BadInput for what is wrong in it.
@@ -36,7 +89,7 @@ def load(path: Path) -> Loaded:
     from fleetctl.config.load import load_fleet
     from fleetctl.engine.planning import Source
 
-    result = load_fleet(path)
+    result = load_fleet(path, inventory=inventory)
     loaded = result.loaded()
     warn(item for item in result.diagnostics if item.severity == "warning")
     facts = git_facts(path, loaded.files)

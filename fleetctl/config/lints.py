@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fleetctl.config.build import Written
-from fleetctl.config.codes import shown
+from fleetctl.config.codes import one_of, shown
 from fleetctl.config.places import Places
 from fleetctl.config.problems import Problems
 from fleetctl.config.scan import Allowed
@@ -16,8 +17,17 @@ from fleetctl.diagnostics import REGISTRY, Code, code
 from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody
 from fleetctl.model.declared import IgnoredDrift
 
-KnownCapacity = Mapping[str, Mapping[str, int]]
-"""Pool key to resource to how many there are."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPool:
+    """What is known of a pool's machines: how many there are of a resource, and the GPU families that they report."""
+
+    resources: Mapping[str, int]
+    families: frozenset[str] = frozenset()
+
+
+KnownPools = Mapping[str, KnownPool]
+"""By pool key; `fleet/key` for a pool of another fleet."""
 
 
 def _lint(name: str, summary: str, *, trigger: str) -> Code:
@@ -43,6 +53,11 @@ OWNER_QUOTA = _lint(
     "owner-quota-missing",
     "The owner of a divided pool has no quota for its parts",
     trigger="a mig, timeslice or mps pool whose ownerQuota has no gpu.mig or gpu.slot: a missing row grants 0",
+)
+MODEL_DIFFERS = _lint(
+    "gpu-model-differs",
+    "A pool's machines report another GPU family than its gpuModel",
+    trigger="gpuModel: H200 while the nodes of the pool report H100: authorization and billing go by the name",
 )
 INCLUDE_DESCENDANTS = _lint(
     "include-descendants-no-effect",
@@ -93,11 +108,11 @@ class Lints:
         self.problems.add(code, detail, at, subject=subject, severity="warning")
 
 
-def lint(objects: Sequence[Written], places: Places, lints: Lints, capacity: KnownCapacity) -> None:
+def lint(objects: Sequence[Written], places: Places, lints: Lints, known: KnownPools) -> None:
     """All lints over objects, except those that the policy validators give."""
     _entitlements(objects, places, lints)
-    _pools(objects, places, lints)
-    _offers(objects, places, lints, capacity)
+    _pools(objects, places, lints, known)
+    _offers(objects, places, lints, known)
 
 
 def lint_ignored(ignored: Iterable[tuple[IgnoredDrift, int]], labels: set[str], lints: Lints) -> None:
@@ -122,7 +137,7 @@ def _entitlements(objects: Sequence[Written], places: Places, lints: Lints) -> N
             lints.add(INTERIOR_LIMIT, detail, places.key(here, "limit"), item=item)
 
 
-def _pools(objects: Sequence[Written], places: Places, lints: Lints) -> None:
+def _pools(objects: Sequence[Written], places: Places, lints: Lints, known: KnownPools) -> None:
     models: dict[str, str] = {}
     for item in objects:
         body = item.declared.body
@@ -136,9 +151,13 @@ def _pools(objects: Sequence[Written], places: Places, lints: Lints) -> None:
         if first != body.gpu_model:
             detail = f"{shown(body.gpu_model)} and {shown(first)} are billed as one; write one form"
             lints.add(MODEL_CASE, detail, places.value((item.section, item.name, "gpuModel")), item=item)
+        families = known[item.declared.key].families if item.declared.key in known else frozenset()
+        if families - {body.gpu_model}:
+            detail = f"its machines report {one_of(sorted(families))}; a pool holds one model (readings B32)"
+            lints.add(MODEL_DIFFERS, detail, places.value((item.section, item.name, "gpuModel")), item=item)
 
 
-def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: KnownCapacity) -> None:
+def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: KnownPools) -> None:
     sums: dict[tuple[str, str], int] = {}
     for item in objects:
         body = item.declared.body
@@ -150,7 +169,7 @@ def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: 
             lints.add(INCLUDE_DESCENDANTS, detail, at, item=item)
         for resource, maximum in sorted(body.quota.items()):
             total = sums[body.pool, resource] = sums.get((body.pool, resource), 0) + maximum
-            known = capacity.get(body.pool, {}).get(resource)
+            known = capacity[body.pool].resources.get(resource) if body.pool in capacity else None
             if known is not None and total > known >= total - maximum:
                 detail = (
                     f"with this offer {total} {resource} of pool {shown(body.pool)} are offered, and it has {known}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from fleetctl.canonical import Digest
 from fleetctl.config.build import Builder, Written
 from fleetctl.config.explain import Explainer
-from fleetctl.config.lints import KnownCapacity, Lints, lint, lint_ignored
+from fleetctl.config.lints import KnownPools, Lints, lint, lint_ignored
 from fleetctl.config.merge import DEFAULTS, LISTS, SECTIONS, merge
 from fleetctl.config.nodes import Mapping as MappingNode
 from fleetctl.config.places import Places
@@ -56,22 +56,26 @@ class LoadResult:
         raise (SafetyRefused if unsafe else BadInput)(errors)
 
 
-def load_fleet(path: str | os.PathLike[str], *, capacity: KnownCapacity | None = None) -> LoadResult:
+Inventory = Callable[[FleetName], KnownPools]
+"""What is known of the machines of the pools that a fleet names."""
+
+
+def load_fleet(path: str | os.PathLike[str], *, inventory: Inventory | None = None) -> LoadResult:
     """Read and check every fleet file of `path`. Never raises for what is in them.
 
-    `capacity` (pool key → resource → count) is what is known of the pools' machines, for the lint on oversubscription.
+    `inventory` is asked once, and only for a fleet without errors: lints compare it with what is declared.
     """
     with collector_paused():
         tree = read_tree(path)
-        return _Load(tree, capacity or {}).result()
+        return _Load(tree, inventory).result()
 
 
 class _Load:
     """The steps from tree to fleet, each seeing what the one before has left."""
 
-    def __init__(self, tree: FleetTree, capacity: KnownCapacity) -> None:
+    def __init__(self, tree: FleetTree, inventory: Inventory | None) -> None:
         self.tree = tree
-        self.capacity = capacity
+        self.inventory = inventory
         self.problems: Problems = tree.problems
         self.externals: tuple[tuple[str, str], ...] = ()
 
@@ -116,7 +120,7 @@ class _Load:
             self._report_nothing()
         lints = Lints(self.problems, self.tree.allowed)
         Rules(objects, places, self.problems, lints, tenant=tenant).check(policies)
-        lint(objects, places, lints, self.capacity)
+        lint(objects, places, lints, self._known(FleetName(name)))
         self.externals = tuple(sorted(references.externals))
         labels = {item.declared.label for item in objects}
         statements = Statements(
@@ -135,6 +139,9 @@ class _Load:
             ignore_drift=tuple(entry for entry, _ in ignored),
             release=tuple(statements.release(labels)),
         )
+
+    def _known(self, fleet: FleetName) -> KnownPools:
+        return {} if self.inventory is None or self.problems.any_error else self.inventory(fleet)
 
     def _report_nothing(self) -> None:
         if not self.tree.incomplete and not self.problems.any_error:

@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 
 from fleetctl.cli.command import Settings, command
-from fleetctl.cli.fleets import load
+from fleetctl.cli.fleets import fleet_and_engine
 from fleetctl.cli.output import emit, warn
 from fleetctl.cli.statusfile import with_status_file
 from fleetctl.cli.types import FILE_PATH
-from fleetctl.cli.wiring import open_engine
 from fleetctl.render.drift import drift_document, drift_json
 
 _EXITS = {"none": 0, "drift": 2, "tampered": 3}
@@ -34,8 +33,7 @@ def drift(settings: Settings, path: Path, full: bool, seal: bool, status_file: P
     from fleetctl.engine.drifting import drift_fleet, seal_report
 
     with with_status_file(status_file) as status:
-        loaded = load(path)
-        with open_engine(settings, near=path, seals=seal) as engine:
+        with fleet_and_engine(settings, path, seals=seal) as (loaded, engine):
             report = drift_fleet(engine, loaded.fleet, loaded.source, full=full)
             data = drift_json(report)
             if seal and report.result != "tampered":

@@ -9,7 +9,7 @@ import click
 
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.files import write_whole
-from fleetctl.cli.fleets import load, read_plan_bytes
+from fleetctl.cli.fleets import fleet_and_engine, read_plan_bytes
 from fleetctl.cli.output import emit
 from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
@@ -44,8 +44,7 @@ def plan(
     from fleetctl.engine.planning import plan_fleet
     from fleetctl.plan.planfile import write_plan
 
-    loaded = load(path)
-    with open_engine(settings, near=path) as engine:
+    with fleet_and_engine(settings, path) as (loaded, engine):
         file = plan_fleet(engine, loaded.fleet, loaded.source, host=host_name(), accept=accept).file
         now = engine.clock.now_ms()
     if out is not None:

@@ -6,11 +6,13 @@ import gc
 import json
 import os
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from fleetctl.config.load import load_fleet
+from fleetctl.config.lints import KnownPool, KnownPools
+from fleetctl.config.load import Inventory, load_fleet
 from fleetctl.errors import BadInput, SafetyRefused
 from tests.support.fleets import FLEET, as_yaml, write
 
@@ -109,11 +111,42 @@ def test_offers_over_a_known_capacity(tmp_path: Path) -> None:
     )
     write(tmp_path, {"a.yaml": text})
     assert codes(tmp_path) == []
-    found = load_fleet(tmp_path, capacity={"pool-p": {"gpu": 40}}).diagnostics
+    found = load_fleet(tmp_path, inventory=having(gpus=40)).diagnostics
     assert [(item.code.name, item.subject, item.span and item.span.line) for item in found] == [
         ("offers-over-capacity", "offer/pool-p/t1", 9)
     ]
-    assert load_fleet(tmp_path, capacity={"pool-p": {"gpu": 96}}).diagnostics == ()
+    assert load_fleet(tmp_path, inventory=having(gpus=96)).diagnostics == ()
+
+
+def having(*, gpus: int, families: Iterable[str] = ()) -> Inventory:
+    """An inventory of pool-p alone."""
+    pools = {"pool-p": KnownPool(resources={"gpu": gpus}, families=frozenset(families))}
+
+    def asked(fleet: str) -> KnownPools:
+        assert fleet == "eu"
+        return pools
+
+    return asked
+
+
+def test_machines_that_report_another_model(tmp_path: Path) -> None:
+    """better-compute B32."""
+    text = HEADER + (
+        "sites: {s: {kind: shared, region: r}}\n"
+        "pools: {p: {idempotencyKey: pool-p, site: s, class: metal-host, gpuModel: H200}}\n"
+    )
+    write(tmp_path, {"a.yaml": text})
+    for families, expected in (((), []), (("H200",), []), (("H100", "H200"), ["gpu-model-differs"])):
+        found = load_fleet(tmp_path, inventory=having(gpus=8, families=families)).diagnostics
+        assert [item.code.name for item in found] == expected
+
+
+def test_the_inventory_is_asked_for_a_fleet_without_errors_alone(tmp_path: Path) -> None:
+    def never(fleet: str) -> KnownPools:
+        raise AssertionError(fleet)
+
+    write(tmp_path, {"a.yaml": HEADER + "sites: {s: {kind: shared}}\n"})
+    assert load_fleet(tmp_path, inventory=never).fleet is None
 
 
 def test_json_is_yaml(tmp_path: Path) -> None:
