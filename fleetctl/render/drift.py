@@ -67,7 +67,7 @@ def drift_document(report: DriftView) -> Document:
     blocks: list[Block] = [
         Verdict(f"Drift: {counted(len(items), 'difference')} from what was last applied", "bad")
         if items
-        else Verdict("No drift: what is live is what was last applied", "good")
+        else Verdict("No drift: what is live is what was last applied, or what the files say", "good")
     ]
     if items:
         blocks.append(Items([(_line(item, report.culprits.get(item.label)), None) for item in items]))
