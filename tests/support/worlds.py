@@ -249,6 +249,9 @@ class World:
     def _holds(self, item: Operation) -> bool:
         found = self.snapshot.objects.get((item.kind, item.id))
         wants = item.precondition
+        there = {live.id for live in self.snapshot.objects.values() if not live.archived}
+        if not there.issuperset(wants.requires):
+            return False
         if wants.version is not None:
             return found is not None and found.version == wants.version
         stone = self.snapshot.tombstones.get((item.kind, item.id))
