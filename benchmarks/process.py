@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.series import Sample
 
+_LAUNCHER = Path(__file__).with_name("launch.py")
 SHOWN = 2_000
 """Characters of a failed process' output that are worth showing."""
 
@@ -28,24 +28,19 @@ def run(
     expect: int = 0,
     says: str | None = None,
 ) -> Sample:
-    """Run a program with its output in a file. Raises Failed unless it exits with `expect` and, if given, says `says`.
-
-    The caller must be small: the peak memory of a fresh process starts at its parent's, and stays there if it is higher.
-    """
-    log = cwd / "output.txt"
+    """Run a program with its output in a file. Raises Failed unless it exits with `expect` and, if given, says `says`."""
+    log, report = cwd / "output.txt", cwd / "usage.txt"
+    launched = [sys.executable, "-I", "-S", _LAUNCHER, report, *argv]
     with log.open("wb") as out:
-        began = time.perf_counter()
-        child = subprocess.Popen(
-            argv, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+        subprocess.run(
+            launched, cwd=cwd, env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=True
         )
-        _, status, used = os.wait4(child.pid, 0)
-        wall = time.perf_counter() - began
-    child.returncode = os.waitstatus_to_exitcode(status)
+    code, wall, cpu, peak = report.read_text().split()
     said = log.read_text(errors="replace")
-    if child.returncode != expect or (says is not None and says not in said):
+    if int(code) != expect or (says is not None and says not in said):
         wanted = f"exit {expect}" + (f" and {says!r}" if says else "")
-        raise Failed(f"{' '.join(map(str, argv))}: exit {child.returncode}, wanted {wanted}\n{said[-SHOWN:]}")
-    return Sample(wall_s=wall, cpu_s=used.ru_utime + used.ru_stime, peak_bytes=used.ru_maxrss * 1024)
+        raise Failed(f"{' '.join(map(str, argv))}: exit {code}, wanted {wanted}\n{said[-SHOWN:]}")
+    return Sample(wall_s=float(wall), cpu_s=float(cpu), peak_bytes=int(peak))
 
 
 def fleetctl() -> list[str]:
