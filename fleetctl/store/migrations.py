@@ -63,6 +63,10 @@ _FIRST: Final = (
     """CREATE TABLE claims (
         stream {text} NOT NULL, claim {text} NOT NULL, entitlement {text} NOT NULL, admitted_at {int} NOT NULL,
         released_at {int}, PRIMARY KEY (stream, claim)){strict}""",
+    """CREATE TABLE reports (
+        stream {text} NOT NULL, claim {text} NOT NULL, completed_units {int} NOT NULL, spent_uj {int} NOT NULL,
+        grade {text} NOT NULL, at_ms {int} NOT NULL, observed_ms {int}, observed_uj {int}, weight_zero {int} NOT NULL,
+        PRIMARY KEY (stream, claim)){strict}""",
 )
 
 Migration = tuple[str, ...]

@@ -10,7 +10,15 @@ from fleetctl.canonical import canonical_json
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import KIND_RANK, Kind, ObjectId
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
-from fleetctl.model.operational import ClaimRow, Node, Reservation, ReservationState
+from fleetctl.model.operational import (
+    ClaimRow,
+    EnergyGrade,
+    Node,
+    Observation,
+    Reservation,
+    ReservationState,
+    WorkReport,
+)
 from fleetctl.ports import StoredEvent, StoredReceipt, StreamHead
 from fleetctl.store.errors_table import row_unreadable
 
@@ -18,6 +26,7 @@ Row = tuple[Any, ...]
 Values = Mapping[str, Any]
 
 _RESERVATION_STATES = frozenset(get_args(ReservationState))
+_GRADES = frozenset(get_args(EnergyGrade))
 
 
 def objects(found: Iterable[Row]) -> list[LiveObject]:
@@ -265,6 +274,43 @@ def claim_values(item: ClaimRow) -> Values:
         "entitlement": item.entitlement,
         "admitted_at": item.admitted_at,
         "released_at": item.released_at,
+    }
+
+
+def report(row: Row) -> WorkReport:
+    """Raises Tampered for an unknown grade, a negative figure, or half of an observation."""
+    stream, claim, completed_units, spent_uj, grade, at_ms, observed_ms, observed_uj, weight_zero = row
+    if grade not in _GRADES or (observed_ms is None) is not (observed_uj is None):
+        raise row_unreadable(f"reports/{claim}", f"no report has the grade {grade!r} or half of an observation")
+    try:
+        observation = None
+        if observed_ms is not None:
+            observation = Observation(observed_ms=observed_ms, energy_uj=observed_uj, weight_zero=weight_zero != 0)
+        return WorkReport(
+            stream=stream,
+            claim=claim,
+            completed_units=completed_units,
+            spent_uj=spent_uj,
+            grade=grade,
+            at_ms=at_ms,
+            observation=observation,
+        )
+    except ValueError as error:
+        raise row_unreadable(f"reports/{claim}", str(error)) from None
+
+
+def report_values(item: WorkReport) -> Values:
+    seen = item.observation
+    return {
+        "stream": item.stream,
+        "claim": item.claim,
+        "completed_units": item.completed_units,
+        "spent_uj": item.spent_uj,
+        "grade": item.grade,
+        "at_ms": item.at_ms,
+        "observed_ms": None if seen is None else seen.observed_ms,
+        "observed_uj": None if seen is None else seen.energy_uj,
+        "weight_zero": int(seen is not None and seen.weight_zero),
     }
 
 

@@ -12,7 +12,7 @@ from fleetctl.canonical import Digest, sha256_hex
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import ObjectId
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
-from fleetctl.model.operational import ClaimRow, Node, Reservation
+from fleetctl.model.operational import ClaimRow, Node, Reservation, WorkReport
 from fleetctl.model.usage import BookedUse
 from fleetctl.ports import HeadMoved, StoredEvent, StoredReceipt, StreamHead
 from fleetctl.store import rows, sql
@@ -166,6 +166,14 @@ class SqlReader:
         """In order of admission."""
         return [rows.claim(row) for row in self._db.rows(sql.CLAIMS, {"stream": stream})]
 
+    def report(self, stream: str, claim: str) -> WorkReport | None:
+        found = self._db.rows(sql.REPORT, {"stream": stream, "claim": claim})
+        return rows.report(found[0]) if found else None
+
+    def reports(self, stream: str) -> list[WorkReport]:
+        """In order of claim id."""
+        return [rows.report(row) for row in self._db.rows(sql.REPORTS, {"stream": stream})]
+
 
 class SqlWriter(SqlReader):
     """A write transaction; it sees its own writes."""
@@ -262,6 +270,12 @@ class SqlWriter(SqlReader):
 
     def put_claims(self, claims: Iterable[ClaimRow]) -> None:
         self._db.run_many(sql.PUT_CLAIM, map(rows.claim_values, claims))
+
+    def put_report(self, report: WorkReport) -> None:
+        self._db.run(sql.PUT_REPORT, rows.report_values(report))
+
+    def drop_report(self, stream: str, claim: str) -> None:
+        self._db.run(sql.DROP_REPORT, {"stream": stream, "claim": claim})
 
     def clear_index(self) -> None:
         for statement in sql.CLEAR_INDEX:

@@ -142,6 +142,13 @@ CLAIM: Final = f"{_CLAIM} AND claim = :claim"
 CLAIMS: Final = f"{_CLAIM} ORDER BY admitted_at, claim"
 PUT_CLAIM: Final = upsert("claims", ("stream", "claim"), ("entitlement", "admitted_at", "released_at"))
 
+_REPORT_REST = ("completed_units", "spent_uj", "grade", "at_ms", "observed_ms", "observed_uj", "weight_zero")
+_REPORT = f"SELECT stream, claim, {', '.join(_REPORT_REST)} FROM reports WHERE stream = :stream"
+REPORT: Final = f"{_REPORT} AND claim = :claim"
+REPORTS: Final = f"{_REPORT} ORDER BY claim"
+PUT_REPORT: Final = upsert("reports", ("stream", "claim"), _REPORT_REST)
+DROP_REPORT: Final = "DELETE FROM reports WHERE stream = :stream AND claim = :claim"
+
 CLEAR_INDEX: Final = tuple(
     f"DELETE FROM {table}"
     for table in (

@@ -6,6 +6,7 @@ import hashlib
 import multiprocessing
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from fleetctl.errors import BadInput, Busy, SafetyRefused
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import KINDS, ObjectId
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
-from fleetctl.model.operational import ClaimRow, Node, Reservation, ReservationState
+from fleetctl.model.operational import ClaimRow, Node, Observation, Reservation, ReservationState, WorkReport
 from fleetctl.ports import HeadMoved, Store, StoredReceipt, StreamHead
 from tests.support.stores import IMPLEMENTATIONS, Implementation, pool
 
@@ -376,6 +377,30 @@ def test_checkpoints_and_claims(store: Store) -> None:
         assert reader.claim("entitlements", "c1") == ended
         assert reader.claim("entitlements:2026w50", "c1") == elsewhere
         assert reader.claim("entitlements", "c3") is None
+
+
+def test_a_report_replaces_the_claims_last_one(store: Store) -> None:
+    """issue: `claims report` records what running work did; the last word counts, for each claim of each stream."""
+    seen = Observation(observed_ms=600_000, energy_uj=2**63 - 1, weight_zero=True)
+    first, other = (
+        WorkReport(stream="entitlements", claim=claim, completed_units=1, spent_uj=5, grade="Estimator", at_ms=7)
+        for claim in ("c2", "c1")
+    )
+    later = replace(first, completed_units=2**63 - 1, spent_uj=6, grade="HwShunt", at_ms=8, observation=seen)
+    elsewhere = replace(first, stream="entitlements:2026w50", observation=replace(seen, weight_zero=False))
+    with store.write(WAIT) as writer:
+        for report in (first, elsewhere, later, other, later):
+            writer.put_report(report)
+        writer.clear_index()
+    with store.write(WAIT) as writer:
+        assert list(writer.reports("entitlements")) == [other, later]
+        assert writer.report("entitlements:2026w50", "c2") == elsewhere
+        assert writer.report("entitlements", "c3") is None
+        writer.drop_report("entitlements", "c2")
+        writer.drop_report("entitlements", "c3")
+    with store.read() as reader:
+        assert list(reader.reports("entitlements")) == [other]
+        assert list(reader.reports("entitlements:2026w50")) == [elsewhere]
 
 
 def test_clearing_the_index_leaves_what_it_is_made_from(store: Store) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fleetctl.errors import BadInput, Busy, FleetctlError, SafetyRefused, Tampered, Unreachable
 from fleetctl.model.changes import Event
 from fleetctl.model.ids import ObjectId
-from fleetctl.model.operational import Node, Reservation
+from fleetctl.model.operational import Node, Observation, Reservation, WorkReport
 from fleetctl.store.migrations import MIGRATIONS
 from fleetctl.store.sqlite import SqliteStore, check_file, restore_file
 from tests.support.stores import pool
@@ -37,6 +37,17 @@ def path(tmp_path: Path) -> Path:
                 state="active",
                 created_at_ms=1,
                 placement=((ObjectId("node_1"), 1),),
+            )
+        )
+        writer.put_report(
+            WorkReport(
+                stream="entitlements",
+                claim="c1",
+                completed_units=1,
+                spent_uj=2,
+                grade="HwShunt",
+                at_ms=3,
+                observation=Observation(observed_ms=4, energy_uj=5),
             )
         )
         writer.open_stream("journal", "root/journal", b"g" * 32)
@@ -218,6 +229,10 @@ def test_a_schema_that_was_edited(path: Path, statement: str) -> None:
         "UPDATE reservations SET placement = '[[\"node_1\", true]]'",
         "UPDATE events SET data = '" + "[" * 100_000 + "'",
         "UPDATE events SET data = '[]'",
+        "UPDATE reports SET grade = 'Guess'",
+        "UPDATE reports SET spent_uj = -1",
+        "UPDATE reports SET observed_uj = -1",
+        "UPDATE reports SET observed_ms = NULL",
     ],
 )
 def test_a_row_that_no_engine_wrote(path: Path, statement: str) -> None:
@@ -228,6 +243,7 @@ def test_a_row_that_no_engine_wrote(path: Path, statement: str) -> None:
         list(reader.objects())
         list(reader.stored_digests())
         list(reader.reservations())
+        list(reader.reports("entitlements"))
         reader.events(0, 10)
     assert caught.value.exit_code == 3
     store.close()
