@@ -81,8 +81,9 @@ def _of_object(
     if live.archived:
         wanted = declared.get(key)
         return [] if wanted is None else [_item(live, None, wanted, dict(last), None)]
-    want = declared[key] if key in declared else live.state()
-    return [_item(live, path, at_path(want, path), was, have) for path, was, have in sorted_paths(last, live.state())]
+    state = live.state()
+    want = declared[key] if key in declared else state
+    return [_item(live, path, at_path(want, path), was, have) for path, was, have in sorted_paths(last, state)]
 
 
 def sorted_paths(last: Mapping[str, Any], live: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
