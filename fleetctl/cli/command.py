@@ -76,6 +76,7 @@ def common_options(formats: Sequence[str]) -> list[click.Option]:
         ),
         click.Option(
             ["--width", "common_width"],
+            metavar="N",
             type=click.IntRange(min=MIN_WIDTH),
             envvar="FLEETCTL_WIDTH",
             help="Columns of text; the terminal's, and 80 through a pipe, if absent.",
@@ -89,6 +90,7 @@ def common_options(formats: Sequence[str]) -> list[click.Option]:
     ]
 
 
+_WHOLE = 1_000  # characters: no sentence of a help text is longer
 _PREFIX = "common_"
 """Of the parameters' names, so that none meets one of a command's own."""
 COMMON = tuple((option.name or "").removeprefix(_PREFIX) for option in common_options(("text", "json")))
@@ -124,6 +126,15 @@ class Command(click.Command):
         for name in COMMON:
             ctx.params.pop(_PREFIX + name, None)
         return super().invoke(ctx)
+
+
+class Group(click.Group):
+    """A group that lists its commands with the whole first sentence of their help, in as many lines as it needs."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, self.commands[name].get_short_help_str(_WHOLE)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 def settings_of(ctx: click.Context, own: frozenset[str] = frozenset()) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ FOLDER_GONE = code(
     "The current folder was removed",
     trigger="the folder that the command runs in does not exist any more",
 )
+
+_NO_NUMBER = re.compile(r"is not a valid integer(?: range)?")
 
 
 def report(error: BaseException, *, as_json: bool, debug: bool) -> int:
@@ -106,7 +109,7 @@ def wants(name: str, arguments: Sequence[str], environment: str | None) -> str |
 def _usage_text(error: click.ClickException) -> str:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return "a command is missing; `--help` lists them"
-    text = " ".join(error.format_message().split()).rstrip(".")
+    text = _NO_NUMBER.sub("is not a whole number", " ".join(error.format_message().split())).rstrip(".")
     ctx = getattr(error, "ctx", None)
     return f"{text}; see `{ctx.command_path} --help`" if ctx is not None else text
 

@@ -21,7 +21,7 @@ from fleetctl.render.inert import inert
 
 def run_import(
     settings: Settings,
-    kind: Kind | None,
+    kind: str | None,
     id: str | None,
     path: Path,
     *,
@@ -31,6 +31,9 @@ def run_import(
     refresh: str | None,
 ) -> None:
     """Raises a usage error unless exactly one way was asked for; else as `import_objects` and `refresh`."""
+    if kind is not None and id is None:
+        kind, _, key = kind.partition("/")
+        id = key or None
     if (kind is not None and id is not None) + every + (refresh is not None) != 1 or (kind is not None) != (
         id is not None
     ):
@@ -38,7 +41,21 @@ def run_import(
     if refresh is not None:
         _refresh(settings, path, refresh)
     else:
-        _write(settings, kind, id, fleet, out)
+        _write(settings, _kind(kind), id, fleet, out)
+
+
+def _kind(word: str | None) -> Kind | None:
+    """Raises a usage error for what is no kind that files declare."""
+    from fleetctl.config.filing import SECTION_OF
+
+    if word is None:
+        return None
+    for kind, section in SECTION_OF.items():
+        if word == kind:
+            return kind
+        if word == section:
+            raise click.UsageError(f"`{word}` is a section of fleet files; the kind is `{kind}`.")
+    raise click.UsageError(f"`{word[:80]}` is no kind; write one of {', '.join(SECTION_OF)}.")
 
 
 def _refresh(settings: Settings, path: Path, label: str) -> None:

@@ -10,16 +10,18 @@ from typing import Any, NoReturn
 
 import click
 
+from fleetctl import __version__
 from fleetctl.cli.command import common_options
 from fleetctl.cli.failures import prepare_streams, report, wants
 from fleetctl.cli.lazy import Entry, LazyGroup
-from fleetctl.cli.output import unwritten
+from fleetctl.cli.output import unwritten, write
 
 _COMMANDS = "fleetctl.cli.commands"
 COMPLETE = "_FLEETCTL_COMPLETE"
 
 ENTRIES: Mapping[str, Entry] = {
     "init": Entry(f"{_COMMANDS}.init:init", "Make an engine, its keys, a witness, and files to begin with.", "Start"),
+    "doctor": Entry(f"{_COMMANDS}.doctor:doctor", "Look at everything about an engine.", "Start"),
     "explain": Entry(f"{_COMMANDS}.start:explain", "Say what a diagnostic code means.", "Start"),
     "schema": Entry(f"{_COMMANDS}.start:schema", "Print a JSON schema, or list them.", "Start"),
     "completion": Entry(f"{_COMMANDS}.start:completion", "Print a shell's completion script.", "Start"),
@@ -95,10 +97,26 @@ def _is_written_by_click(arguments: Sequence[str]) -> bool:
     return COMPLETE in os.environ or "--help" in arguments or "-h" in arguments
 
 
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        write(f"fleetctl {__version__}\n")
+        ctx.exit()
+
+
+_VERSION = click.Option(
+    ["--version"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    allow_from_autoenv=False,  # FLEETCTL_VERSION is a name that pipelines use
+    callback=_print_version,
+    help="Print the version and exit.",
+)
+
 cli = Root(
     "fleetctl",
     entries=ENTRIES,
-    params=list[click.Parameter](common_options(("text", "json", "github"))),
+    params=[*common_options(("text", "json", "github")), _VERSION],
     context_settings={"auto_envvar_prefix": "FLEETCTL", "help_option_names": ["--help", "-h"]},
     no_args_is_help=True,
     help="""Reconcile GPU fleets with files in git: plan, apply exactly what was reviewed, all of it or nothing, and a

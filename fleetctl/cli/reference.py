@@ -32,9 +32,17 @@ def code_named(name: str) -> Code:
             importlib.import_module(module.name)
     found = REGISTRY.get(name)
     if found is None:
-        close = ", ".join(difflib.get_close_matches(name, REGISTRY, n=3)) or "docs/reference/diagnostics.md lists all"
-        raise BadInput(UNKNOWN_CODE.at(f"`{name[:80]}` is no diagnostic code; near it: {close}"))
+        raise BadInput(UNKNOWN_CODE.at(f"`{name[:80]}` is no diagnostic code; {_instead(name)}"))
     return found
+
+
+def _instead(name: str) -> str:
+    """What to write instead: the codes of an engine's word such as `CONFLICT`, else those that look alike."""
+    engine = sorted(item.name for item in REGISTRY.values() if item.engine_code == name.upper().replace("-", "_"))
+    if engine:
+        return f"it is the engine's word for: {', '.join(engine)}"
+    close = ", ".join(difflib.get_close_matches(name.lower(), REGISTRY, n=3))
+    return f"near it: {close}" if close else "docs/reference/diagnostics.md lists all"
 
 
 def schema_names() -> list[str]:

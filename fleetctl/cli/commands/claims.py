@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.figures import reading_of
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import look, open_claims
@@ -17,12 +17,12 @@ _COUNT = click.IntRange(min=1)
 _CLAIM = click.option("--claim", metavar="ID", required=True, help="Its id in the ledger, used once.")
 
 
-@click.group("claims", no_args_is_help=True)
+@click.group("claims", cls=Group, no_args_is_help=True)
 def claims() -> None:
     """Claims: what work takes from an entitlement, in energy and devices."""
 
 
-@click.group("entitlements", no_args_is_help=True)
+@click.group("entitlements", cls=Group, no_args_is_help=True)
 def entitlements() -> None:
     """Entitlements: the tree of guarantees and limits."""
 

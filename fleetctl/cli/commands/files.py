@@ -11,9 +11,7 @@ import click
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.output import emit, write
 from fleetctl.cli.types import FILE_PATH
-from fleetctl.config.filing import SECTION_OF
 from fleetctl.diagnostics import Diagnostic
-from fleetctl.model.ids import Kind
 from fleetctl.render.diagnostics import (
     diagnostics_document,
     github_annotations,
@@ -89,8 +87,8 @@ def fmt(settings: Settings, paths: tuple[Path, ...], check: bool) -> int:
 
 
 @command("import")
-@click.argument("kind", required=False, type=click.Choice(tuple(SECTION_OF)))
-@click.argument("id", required=False)
+@click.argument("kind", metavar="[KIND]", required=False)
+@click.argument("id", metavar="[ID]", required=False)
 @click.option("--all", "every", is_flag=True, help="Every live object that no fleet owns, or that --fleet does.")
 @click.option(
     "--fleet", metavar="NAME", help="The fleet that the YAML is for: it gets a header, and no adopt for its own."
@@ -98,8 +96,9 @@ def fmt(settings: Settings, paths: tuple[Path, ...], check: bool) -> int:
 @click.option("--out", "-o", metavar="FILE", type=FILE_PATH, help="A new file, instead of standard output.")
 @click.option("--refresh", metavar="KIND/KEY", help="Bring this entry of the files at --path to what is live.")
 @click.option("--path", type=FILE_PATH, default=".", show_default=True, help="With --refresh: the fleet.")
-def import_(settings: Settings, kind: Kind | None, id: str | None, path: Path, **how: Any) -> None:
-    """Write a live object, by KIND and id or key, as the YAML that would declare it. Changes nothing live.
+def import_(settings: Settings, kind: str | None, id: str | None, path: Path, **how: Any) -> None:
+    """Write a live object, by KIND and ID or key (or as KIND/KEY), as the YAML that would declare it. Changes nothing
+    live. A KIND is tenant, site, pool, offer, entitlement, market-pool, order or transfer.
 
     \b
     Example:

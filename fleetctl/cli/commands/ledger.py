@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fleetctl.cli.audits import Known, audit_path
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.exports import export_bundle, export_file
 from fleetctl.cli.output import emit
 from fleetctl.cli.types import DURATION, FILE_PATH
@@ -23,7 +23,7 @@ from fleetctl.render.ledger import (
 STREAM = click.option("--stream", metavar="S", help="`entitlements` or `journal`.")
 
 
-@click.group("ledger", no_args_is_help=True)
+@click.group("ledger", cls=Group, no_args_is_help=True)
 def ledger() -> None:
     """The signed chains: the entitlement ledger, and the journal beside it."""
 
@@ -100,7 +100,9 @@ def verify(settings: Settings, file: Path | None, **known: object) -> int:
 
     \b
     Example:
-      fleetctl ledger verify audit-2026-12 --steward-key steward.pub.pem --witness-key audit-1=audit-1.pub.pem
+      fleetctl ledger verify
+      fleetctl ledger verify audit-2026-12 --steward-key steward.pub.pem \\
+        --witness-key audit-1=audit-1.pub.pem
     """
     from fleetctl.cli.exports import audit_own
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.jsonio import answer_lines, answer_one
 
 _FILE = click.argument("file", type=click.Path(), default="-")
@@ -13,7 +13,7 @@ _LINES = click.option(
 )
 
 
-@click.group("pool1", no_args_is_help=True)
+@click.group("pool1", cls=Group, no_args_is_help=True)
 def pool1() -> None:
     """Decide in JSON what pool/1 decides, without any state: one object from FILE or standard input, one answer.
 

@@ -7,7 +7,7 @@ import click
 from fleetctl.cli import builds
 from fleetctl.cli.arguments import policy_of, quota_of
 from fleetctl.cli.calling import run_call
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import look
 from fleetctl.cli.wiring import open_engine
@@ -19,7 +19,7 @@ _POLICY = click.option("--policy", metavar="JSON|@FILE", help="The pool policy, 
 _TO = click.option("--to", "tenant", metavar="TENANT", required=True, help="The tenant.")
 
 
-@click.group("pools", no_args_is_help=True)
+@click.group("pools", cls=Group, no_args_is_help=True)
 def pools() -> None:
     """Pools: one site, one GPU model, one sharing mode, one policy. A POOL is named by its id or key."""
 
@@ -124,7 +124,12 @@ def create(settings: Settings, key: str, policy: str | None, owner_quota: tuple[
 @_TO
 @click.option("--quota", metavar="RESOURCE=COUNT", multiple=True, required=True, help="What the tenant may use.")
 @click.option(
-    "--priority", type=click.IntRange(-1000, 1000), default=0, show_default=True, help="Stored; no effect yet."
+    "--priority",
+    metavar="N",
+    type=click.IntRange(-1000, 1000),
+    default=0,
+    show_default=True,
+    help="Stored; no effect yet.",
 )
 @click.option("--include-descendants", is_flag=True, help="Stored; no effect yet.")
 @click.option("--on-budget-exceeded", type=click.Choice(("stop-new", "drain")), help="What a spent budget does.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.figures import estimate_of, reading_of
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import look
@@ -18,12 +18,12 @@ from fleetctl.render.objects import names_of
 _COUNT = click.IntRange(min=1)
 
 
-@click.group("reservations", no_args_is_help=True)
+@click.group("reservations", cls=Group, no_args_is_help=True)
 def reservations() -> None:
     """Reservations: a tenant's hold on whole GPUs of a pool."""
 
 
-@click.group("nodes", no_args_is_help=True)
+@click.group("nodes", cls=Group, no_args_is_help=True)
 def nodes() -> None:
     """Nodes: the machines of pools."""
 

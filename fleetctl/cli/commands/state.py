@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fleetctl.cli.calling import run_call
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.settingvalues import SETTINGS, setting_edit, settings_rows
 from fleetctl.cli.types import DURATION, FILE_PATH
@@ -17,12 +17,12 @@ from fleetctl.render.document import Facts, Verdict
 _FILE = click.argument("file", type=FILE_PATH)
 
 
-@click.group("state", no_args_is_help=True)
+@click.group("state", cls=Group, no_args_is_help=True)
 def state() -> None:
     """An engine's state as a whole. Keys are not in it: keep them apart."""
 
 
-@click.group("settings", no_args_is_help=True)
+@click.group("settings", cls=Group, no_args_is_help=True)
 def settings_group() -> None:
     """An engine's settings: thresholds, required approvals and witnesses, and their keys."""
 
@@ -150,10 +150,11 @@ def list_settings(settings: Settings) -> None:
 
 
 @command("set")
-@click.argument("name", type=click.Choice(tuple(SETTINGS)))
+@click.argument("name", metavar="NAME", type=click.Choice(tuple(SETTINGS)))
 @click.argument("value")
 def set_setting(settings: Settings, name: str, value: str) -> int:
-    """Change one setting; the change is journalled. Keys are given as ID=PUB,ID=PUB and lists as A,B; `-` empties them.
+    """Change the setting NAME, as `settings list` shows it; the change is journalled. Keys are given as ID=PUB,ID=PUB
+    and lists as A,B; `-` empties them.
 
     \b
     Example:

@@ -7,7 +7,7 @@ import click
 from fleetctl.cli import builds
 from fleetctl.cli.arguments import quota_of
 from fleetctl.cli.calling import run_call
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import events_after, look
 from fleetctl.cli.wiring import open_engine
@@ -16,27 +16,27 @@ from fleetctl.render import capacity as views
 from fleetctl.render.objects import list_document, list_json, names_of
 
 
-@click.group("tenants", no_args_is_help=True)
+@click.group("tenants", cls=Group, no_args_is_help=True)
 def tenants() -> None:
     """Tenants: a tree under the root tenant."""
 
 
-@click.group("sites", no_args_is_help=True)
+@click.group("sites", cls=Group, no_args_is_help=True)
 def sites() -> None:
     """Sites: the places that pools live in."""
 
 
-@click.group("quotas", no_args_is_help=True)
+@click.group("quotas", cls=Group, no_args_is_help=True)
 def quotas() -> None:
     """Quotas: the most that a tenant may use of a resource in a pool. A missing row grants 0."""
 
 
-@click.group("events", no_args_is_help=True)
+@click.group("events", cls=Group, no_args_is_help=True)
 def events() -> None:
     """Events: what happened to pools, offers, quotas and reservations."""
 
 
-@click.group("authz", no_args_is_help=True)
+@click.group("authz", cls=Group, no_args_is_help=True)
 def authz() -> None:
     """Authorization rows: what tenant policies can decide on."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fleetctl.cli.command import Settings, command
+from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.folders import user_folders
 from fleetctl.cli.output import emit, write
 from fleetctl.cli.types import FILE_PATH
@@ -19,7 +19,7 @@ from fleetctl.render.ledger import witness_heads_document, witness_heads_json
 _ID = click.option("--id", "id", metavar="ID", required=True, help="The witness's name.")
 
 
-@click.group("witness", no_args_is_help=True)
+@click.group("witness", cls=Group, no_args_is_help=True)
 def witness() -> None:
     """Run a witness: another key and another memory, which countersign a ledger only as it grows."""
 
