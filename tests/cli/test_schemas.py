@@ -73,6 +73,7 @@ def test_every_answer_is_as_its_schema_says(tmp_path: Path) -> None:
     ask.ask("drift", ".", "--seal", *at, exit=2)
     ask.ask("status")
     ask.ask("history")
+    ask.ask("doctor", exit=1)
     ask.ask("settings list")
     ask.ask("settings set", "shareThresholdPercent", "20", *at)
     _ledgers(ask)
