@@ -94,7 +94,10 @@ def dropped(case: Case) -> Changes:
 
 
 def refuse_cycle(case: Case, kind: Kind, parent: str | None) -> None:
-    """Refuse a parent chain that comes back to the object itself."""
+    """Refuse a parent chain that comes back to the object itself: only a parent that changes can close one."""
+    was: Any = case.was
+    if was is None or was.parent == parent:
+        return
     seen = {str(case.after.id)}
     while parent is not None:
         if parent in seen:

@@ -47,9 +47,10 @@ class SettingsRules:
 
 
 def _under(case: Case, tenant: str) -> bool:
-    """Whether `tenant` is the acting one or a descendant of it."""
+    """Whether `tenant` is the acting one or a descendant of it. What was walked once is known from then on."""
+    known = case.working.descendants(case.actor_tenant)
     seen: set[str] = set()
-    while tenant != case.actor_tenant:
+    while tenant not in known:
         found = case.working.get("tenant", tenant)
         if found is None or tenant in seen:
             return False
@@ -57,4 +58,5 @@ def _under(case: Case, tenant: str) -> bool:
         body = case.working.body(found)
         assert isinstance(body, TenantBody)
         tenant = body.parent
+    known |= seen
     return True

@@ -26,6 +26,7 @@ class Working:
         self._referrers: dict[Kind, dict[ObjectKey, dict[ObjectKey, None]]] = {}
         self._policies: dict[object, Sequence[PolicyProblem]] = {}
         self._settings: SettingsBody | None = None
+        self._descendants: dict[str, set[str]] = {}
 
     def get(self, kind: Kind, id: str) -> LiveObject | None:
         """The object, archived ones included."""
@@ -90,6 +91,10 @@ class Working:
         """Whether a tenant is known; the root tenant always is."""
         return tenant == ROOT_TENANT or ("tenant", ObjectId(tenant)) in self._objects
 
+    def descendants(self, tenant: str) -> set[str]:
+        """Tenants already known to be `tenant` or under it, for the caller to add to; forgotten when a tenant moves."""
+        return self._descendants.setdefault(tenant, {tenant})
+
     def referring_to(self, kind: Kind, id: str, *kinds: Kind) -> list[LiveObject]:
         """Live objects of `kinds` whose body names the object, in order of kind and id."""
         target = (kind, ObjectId(id))
@@ -106,6 +111,8 @@ class Working:
             before = self._objects.get(key)
             if before is not None:
                 self._forget(before)
+                if item.kind == "tenant":
+                    self._descendants.clear()
             self._objects[key] = item
             if item.fleet:
                 self._bound[item.fleet, item.kind, item.key] = item

@@ -6,7 +6,7 @@
 3. the rest leaves, the other way round: market pools, entitlements (children before parents), pools, by key;
 4. releases, by kind and key.
 
-So a withdrawn offer makes room for another one, names may swap, and a parent outlives its children.
+Ties are broken by id, which is arbitrary. So a withdrawn offer makes room for another one, names may swap, and a parent outlives its children.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from fleetctl.model.operation import Operation
 
 _LEAVES: frozenset[Kind] = frozenset({"offer", "procurement", "order", "transfer"})
 
-OrderKey = tuple[int, int, int, str]
+OrderKey = tuple[int, int, int, str, str]
 
 
 def order_key(operation: Operation, depth: int) -> OrderKey:
-    """(phase, kind, depth, key); `depth` is the number of ancestors of the object's own kind."""
+    """(phase, kind, depth, key, id); `depth` is the number of ancestors of the object's own kind."""
     rank = KIND_RANK[operation.kind]
     if operation.verb == "remove":
         phase = 1 if operation.kind in _LEAVES else 3
-        return (phase, -rank, -depth, operation.key)
-    return (4 if operation.verb == "release" else 2, rank, depth, operation.key)
+        return (phase, -rank, -depth, operation.key, operation.id)
+    return (4 if operation.verb == "release" else 2, rank, depth, operation.key, operation.id)
 
 
 def in_order(operations: Iterable[Operation], parents: Mapping[ObjectId, str | None]) -> list[Operation]:
@@ -44,12 +44,12 @@ class _Depths:
         self._known: dict[str, int] = {}
 
     def of(self, id: ObjectId) -> int:
-        chain: list[str] = []
+        chain: dict[str, None] = {}  # in order, and quick to look into
         current: str | None = id
         while current is not None and current not in self._known and current in self._parents:
             if current in chain:
                 break
-            chain.append(current)
+            chain[current] = None
             current = self._parents[ObjectId(current)]
         depth = self._known.get(current, -1) if current is not None and current in self._known else -1
         for item in reversed(chain):

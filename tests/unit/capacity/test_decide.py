@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,6 +23,7 @@ from fleetctl.model.operation import Operation, Precondition, Verb
 from tests.support.random_fleets import Seeded, random_objects
 from tests.support.worlds import ENGINE, NOW, World, declared, fleet, settings_object
 
+ROOT = Path(__file__).parents[3]
 BASE: Mapping[str, Mapping[str, Any]] = {"tenant/acme": {}, "site/fra1": {}, "pool/p1": {}, "offer/p1/acme": {}}
 
 
@@ -259,3 +263,18 @@ def test_settings_object_is_the_one_of_init() -> None:
     made: LiveObject = settings_object()
     assert (made.kind, made.id, made.key) == ("settings", "settings", "engine")
     assert cast(Any, made.body()) == SettingsBody()
+
+
+@pytest.mark.parametrize("kind", ["tenant", "entitlement"])
+def test_a_deep_tree_costs_what_a_flat_one_costs(kind: str) -> None:
+    """Some seconds of CPU would not do for time that grows with the square of the depth."""
+    script = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, (15, 15))
+from tests.support.worlds import World, fleet
+deep = {{f"{kind}/n{{i:05d}}": {{"parent": f"n{{i - 1:05d}}"}} if i else {{}} for i in range(8_000)}}
+print(len(World().plan(fleet(deep)).operations))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "8000"
