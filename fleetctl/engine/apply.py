@@ -130,16 +130,19 @@ def apply_plan(
 
 def _commit_once(engine: Engine, file: PlanFile, accept: tuple[str, ...], wait_ms: int) -> ApplyReceipt:
     """Steps 5 to 12. An interrupt that lands as the commit returns is no interrupt any more: the journal decides."""
+    done: ApplyReceipt | None = None
     try:
         with engine.store.write(wait_ms) as tx:  # step 5
             done = _under_lock(engine, tx, file, accept)
         return done  # step 12 was the end of the transaction
     except KeyboardInterrupt:
-        with engine.store.read() as reader:
-            entry = reader.applied_entry(file.digest)
-        if entry is None:
+        if done is None:
             raise
-        return _receipt("applied", file, entry)
+        with engine.store.read() as reader:
+            committed = reader.applied_entry(file.digest) == done.entry
+        if not committed:
+            raise
+        return done
 
 
 def check_plan(engine: Engine, data: bytes, accept: Iterable[str] = ()) -> PlanFile:
