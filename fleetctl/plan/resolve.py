@@ -132,7 +132,7 @@ def _distinct(resolved: Iterable[Resolved], problems: list[Diagnostic]) -> list[
         if other is not item:
             problems.append(
                 SAME_OBJECT.at(
-                    f"{item.declared.label} and {other.declared.label} both stand for {item.id}; remove one of them",
+                    f"{item.declared.label} and {other.declared.label} both stand for {item.id}; remove one of them, or give it another key",
                     span=item.declared.span,
                     subject=item.declared.label,
                 )
