@@ -24,14 +24,15 @@ finally:
 """
 """Runs a command and says on the last line of standard error what it imported, in order."""
 _IMPORT = """\
-import importlib
+import gc, importlib
+gc.disable()
 for name in {names!r}:
     try:
         importlib.import_module(name)
     except ImportError:
         pass
 """
-"""Some parts of extensions have no name of their own to import; they come with their extension."""
+"""Without the collector, as in a command. Some parts of extensions have no name to import; they come with it."""
 
 
 def measure(folder: Path) -> Row:
