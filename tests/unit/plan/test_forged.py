@@ -1,7 +1,7 @@
 """Plan files whose digests hold and whose operations no planner would write: each is refused, and nothing is changed.
 
 A case makes an honest plan, edits its body (or its `context`) by JSON pointers and digests it again. In an edit `@kind/key` is the id of a
-live object, `@derive kind key` the id that a key derives to, and `@verb kind/key` (with `as other-key`) an operation on
+live object, `@derive kind key [fleet]` the id that a key derives to, and `@verb kind/key` (with `as other-key`) an operation on
 a live object as a planner would write it if it could.
 """
 
@@ -61,8 +61,8 @@ def _value(world: World, value: Any) -> Any:
         return value
     word, _, rest = value[1:].partition(" ")
     if word == "derive":
-        kind, _, key = rest.partition(" ")
-        return derive_id(kind, "root", fleet_caller("eu"), key)
+        kind, key, *fleets = rest.split(" ")
+        return derive_id(kind, "root", fleet_caller(fleets[0] if fleets else "eu"), key)
     if word == "settings":
         return _operation(world, cast(Verb, rest), "settings/engine", None)
     if word in VERBS:
