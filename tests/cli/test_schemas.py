@@ -71,7 +71,7 @@ def test_every_answer_is_as_its_schema_says(tmp_path: Path) -> None:
     _use(ask, at)
     ask.ask("drift", ".", exit=2)
     ask.ask("drift", ".", "--seal", *at, exit=2)
-    ask.ask("status")
+    ask.ask("status", "--snapshot", "snapshot.json", *at)
     ask.ask("history")
     ask.ask("doctor", exit=1)
     ask.ask("settings list")

@@ -38,7 +38,7 @@ def head(settings: Settings) -> None:
     """
     from fleetctl.engine.status import read_status
 
-    with open_engine(settings) as engine:
+    with open_engine(settings, witnessed=True) as engine:
         found = read_status(engine)
     heads = (found.usage, found.journal)
     emit(settings, lambda: heads_document(heads, found.witnessed), lambda: heads_json(heads, found.witnessed))

@@ -8,6 +8,7 @@ import click
 
 from fleetctl.cli.audits import Known
 from fleetctl.cli.command import Settings, command
+from fleetctl.cli.files import write_whole
 from fleetctl.cli.output import emit
 from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
@@ -15,17 +16,27 @@ from fleetctl.render.status import history_document, history_json, status_docume
 
 
 @command("status")
-def status(settings: Settings) -> None:
+@click.option(
+    "--snapshot",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write everything that a plan is compared with here too, signed by the steward.",
+)
+def status(settings: Settings, snapshot: Path | None) -> None:
     """Show what the engine holds, how far its ledgers go and who has witnessed them.
 
     \b
     Example:
-      fleetctl status
+      fleetctl status --snapshot eu-prod.snapshot.json
     """
     from fleetctl.engine.status import read_status
 
-    with open_engine(settings) as engine:
+    with open_engine(settings, seals=snapshot is not None, witnessed=True) as engine:
         found = read_status(engine)
+        if snapshot is not None:
+            from fleetctl.engine.snapshots import snapshot_file
+
+            write_whole(snapshot, snapshot_file(engine))
     emit(settings, lambda: status_document(found), lambda: status_json(found))
 
 
