@@ -53,15 +53,15 @@ INVALID = code(
 )
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` looks like, if any does."""
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known word that `word` looks like, if any does; `cutoff` from 0 (anything) to 1 (only itself)."""
     if len(word) > 64:
         return None
     words = sorted(known)
     folded = {item.lower(): item for item in words}
     if word.lower() in folded:
         return folded[word.lower()]
-    close = get_close_matches(word, words, n=1, cutoff=0.6)
+    close = get_close_matches(word, words, n=1, cutoff=cutoff)
     return close[0] if close else None
 
 

@@ -53,9 +53,11 @@ Found = tuple[Code, Detail, int]
 class Explainer:
     """Turns schema errors into diagnostics. The policy's own validators speak first of what is inside a policy."""
 
-    def __init__(self, places: Places, problems: Problems) -> None:
+    def __init__(self, places: Places, problems: Problems, *, alone: bool = False) -> None:
+        """`alone`: the fleet's path is one file, which may be a part of a folder."""
         self.places = places
         self.problems = problems
+        self._alone = alone
         self._room = MAX_EXPLAINED
         self._left_to_validators: list[SchemaError] = []
         self._kinds: Mapping[str, Callable[[SchemaError], Iterator[Found]]] = {
@@ -75,8 +77,8 @@ class Explainer:
     def report(self, fleet: Mapping[str, Any], *, incomplete: bool) -> set[Path]:
         """Report what is wrong, and return the parts at fault: (section, name), (section, index), or less.
 
-        Parts that are wrong only inside a policy are not among them. An incomplete fleet may well have its header in
-        the part that was not read.
+        Parts that are wrong only inside a policy are not among them. An incomplete fleet may well have its header and
+        its defaults in the part that was not read.
         """
         at_fault: set[Path] = set()
         unexplained = 0
@@ -100,7 +102,7 @@ class Explainer:
                 self._left_to_validators.append(error)
                 continue
             outside = True
-            if not (incomplete and error.keyword == "required" and not error.path):
+            if not (incomplete and error.keyword == "required" and _may_be_elsewhere(error)):
                 self._report(error)
         return outside or self._room <= 0
 
@@ -145,16 +147,26 @@ class Explainer:
 
     def _missing_field(self, error: SchemaError) -> Iterator[Found]:
         # One error for each missing field, which jsonschema names only in its message.
-        name = next(item for item in error.wanted if error.message.startswith(repr(item)))
+        name = _missing(error)
         if not error.path:
-            detail = f"`{name}` is in no file; write it in one of them, such as {_HEADER_EXAMPLE[name]}"
-            yield codes.MISSING_HEADER, detail, self._value(error)
+            yield codes.MISSING_HEADER, self._header_detail(name), self._beside_header(error)
             return
         last = error.path[-1]
-        may_default = len(error.path) == 2 and isinstance(last, str) and name not in _NO_DEFAULT
-        where = " or under `defaults`" if may_default else ""
+        where = " or under `defaults`" if _may_default(error, name) else ""
+        if name == "idempotencyKey":
+            where = f", such as `{name}: {_KEY_PREFIX.get(str(error.path[0]), '')}{last}`"
         what = codes.shown(last) if isinstance(last, str) else "the entry"
         yield codes.MISSING_FIELD, f"{what} needs `{name}`; write it here{where}", self._key(error)
+
+    def _header_detail(self, name: str) -> str:
+        if self._alone:
+            return f"`{name}` is not in this file; write {_HEADER_EXAMPLE[name]}, or name the folder that the file is a part of"
+        return f"`{name}` is in no file; write it in one of them, such as {_HEADER_EXAMPLE[name]}"
+
+    def _beside_header(self, error: SchemaError) -> int:
+        """Where the rest of the header is, if any of it is there."""
+        given = next((name for name in _HEADER_EXAMPLE if name in error.instance), None)
+        return self._value(error) if given is None else self.places.key((), given)
 
     def _wrong_type(self, error: SchemaError) -> Iterator[Found]:
         if error.wanted in ("integer", "number") and isinstance(error.instance, str):
@@ -203,8 +215,8 @@ class Explainer:
 
     def _range(self, error: SchemaError) -> Iterator[Found]:
         detail = {
-            "minimum": f"{error.instance} is too small; the least is {error.wanted}",
-            "maximum": f"{error.instance} is too large; the most is {error.wanted}",
+            "minimum": f"`{error.instance}` is too small; the least is {error.wanted}",
+            "maximum": f"`{error.instance}` is too large; the most is {error.wanted}",
             "minItems": "the list is empty; name at least one",
             "maxLength": f"the text is too long; write at most {error.wanted} characters",
         }[str(error.keyword)]
@@ -214,10 +226,35 @@ class Explainer:
         if not isinstance(error.instance, Mapping):
             return  # its type is reported
         both = "pool" in error.instance and "pools" in error.instance
-        detail = "an offer has `pool` or `pools`, not both" if both else "an offer needs `pool` or `pools`"
+        detail = (
+            "an offer has `pool` or `pools`, not both; remove one"
+            if both
+            else "an offer needs `pool: NAME`, or `pools: [NAME, NAME]` for several"
+        )
         yield codes.EITHER_OR, detail, self._key(error)
 
 
+def _missing(error: SchemaError) -> str:
+    """The field that a `required` error is about."""
+    return str(next(item for item in error.wanted if error.message.startswith(repr(item))))
+
+
+def _may_default(error: SchemaError, name: str) -> bool:
+    return len(error.path) == 2 and isinstance(error.path[-1], str) and name not in _NO_DEFAULT
+
+
+def _may_be_elsewhere(error: SchemaError) -> bool:
+    """Whether another file may give the field that is missing: a header's, or one that has a default."""
+    return not error.path or _may_default(error, _missing(error))
+
+
+_KEY_PREFIX = {
+    "pools": "pool-",
+    "entitlements": "ent-",
+    "marketPools": "market-",
+    "orders": "order-",
+    "transfers": "transfer-",
+}
 _NO_DEFAULT = frozenset({"idempotencyKey", "to", "pool", "pools"})
 _POOL_WORDS = {"gpuModel": "gpu_model", "class": "pool_class", "sharing": "sharing", "agent": "agent"}
 _GOOD_WORDS = {"gpu_model": "H100", "pool_class": "metal-host", "sharing": "exclusive", "agent": "none"}

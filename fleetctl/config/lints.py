@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetctl.config.build import Written
-from fleetctl.config.codes import one_of, shown
+from fleetctl.config.codes import did_you_mean, nearest, one_of, shown
 from fleetctl.config.places import Places
 from fleetctl.config.problems import Problems
 from fleetctl.config.scan import Allowed
 from fleetctl.diagnostics import REGISTRY, Code, code
 from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody
-from fleetctl.model.declared import IgnoredDrift
+from fleetctl.model.declared import Declared, IgnoredDrift
+from fleetctl.model.ids import object_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,18 @@ ALLOWED_CODE = _lint(
     trigger="`# fleetctl: allow CODE …` with a code that is no warning of the file checks",
 )
 
+QUOTA_MISSPELT = _lint(
+    "quota-misspelt",
+    "A quota names a resource that looks like a known one",
+    trigger="quota: {gpus: 8}: stored as given, and nothing is ever booked on it",
+)
+QUOTA_EMPTY = _lint(
+    "offer-quota-empty",
+    "An offer grants nothing",
+    trigger="quota: {}: a resource without a row grants 0, so the tenant sees a pool that it cannot use",
+)
+
+_RESOURCES = ("gpu", "gpu.mig", "gpu.slot", "vcpu", "memoryGiB", "diskGiB", "hugepages2Mi", "hugepages1Gi")
 _PART = {"mig": "gpu.mig", "timeslice": "gpu.slot", "mps": "gpu.slot"}
 
 
@@ -115,11 +128,19 @@ def lint(objects: Sequence[Written], places: Places, lints: Lints, known: KnownP
     _offers(objects, places, lints, known)
 
 
-def lint_ignored(ignored: Iterable[tuple[IgnoredDrift, int]], labels: set[str], lints: Lints) -> None:
+def lint_ignored(ignored: Iterable[tuple[IgnoredDrift, int]], objects: Sequence[Declared], lints: Lints) -> None:
     """Entries of `ignoreDrift` whose object is not declared; each comes with its place."""
+    labels = {item.label for item in objects}
     for entry, at in ignored:
         if entry.object not in labels:
-            lints.add(IGNORED_OBJECT, f"{shown(entry.object)} is not declared in this fleet; remove the entry", at)
+            mend = _by_name(entry.object, objects) or did_you_mean(entry.object, labels) or "; remove the entry"
+            lints.add(IGNORED_OBJECT, f"{shown(entry.object)} is not declared in this fleet{mend}", at)
+
+
+def _by_name(label: str, objects: Sequence[Declared]) -> str:
+    """What to write where an object was named by its name instead of its key."""
+    found = [item.label for item in objects if object_name(item.kind, item.name) == label]
+    return f"; objects go by their key, write {one_of(f'`{item}`' for item in sorted(found)[:5])}" if found else ""
 
 
 def _entitlements(objects: Sequence[Written], places: Places, lints: Lints) -> None:
@@ -147,6 +168,7 @@ def _pools(objects: Sequence[Written], places: Places, lints: Lints, known: Know
         if part is not None and part not in body.owner_quota:
             detail = f"`{item.name}` is a {body.sharing} pool and its owner has 0 of {part}; add it to ownerQuota"
             lints.add(OWNER_QUOTA, detail, item.at, item=item)
+        _quota_names(item, "ownerQuota", body.owner_quota, places, lints)
         first = models.setdefault(body.gpu_model.lower(), body.gpu_model)
         if first != body.gpu_model:
             detail = f"{shown(body.gpu_model)} and {shown(first)} are billed as one; write one form"
@@ -167,6 +189,10 @@ def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: 
             detail = "it is stored, and tenants are matched exactly in this release; offer to each tenant by name"
             at = places.value((item.section, item.name, "includeDescendants"))
             lints.add(INCLUDE_DESCENDANTS, detail, at, item=item)
+        if not body.quota:
+            detail = f"`{item.name}` grants {shown(body.to)} nothing; name resources, such as quota: {{gpu: 8}}"
+            lints.add(QUOTA_EMPTY, detail, places.value((item.section, item.name, "quota")), item=item)
+        _quota_names(item, "quota", body.quota, places, lints)
         for resource, maximum in sorted(body.quota.items()):
             total = sums[body.pool, resource] = sums.get((body.pool, resource), 0) + maximum
             known = capacity[body.pool].resources.get(resource) if body.pool in capacity else None
@@ -176,3 +202,11 @@ def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: 
                 )
                 at = places.key((item.section, item.name, "quota"), resource)
                 lints.add(OVERSUBSCRIBED, f"{detail}; lower a quota, or allow it", at, item=item)
+
+
+def _quota_names(item: Written, field: str, quota: Mapping[str, int], places: Places, lints: Lints) -> None:
+    for resource in sorted(quota.keys() - set(_RESOURCES)):
+        meant = nearest(resource, _RESOURCES, cutoff=0.8)
+        if meant is not None:
+            detail = f"nothing is booked on {shown(resource)}; if `{meant}` is meant, write that name"
+            lints.add(QUOTA_MISSPELT, detail, places.key((item.section, item.name, field), resource), item=item)

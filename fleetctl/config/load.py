@@ -33,6 +33,13 @@ NO_OBJECTS = code(
     trigger="files without any tenant, site, pool, offer, entitlement, market pool, order or transfer",
     exit_code=3,
 )
+PLAN_GIVEN = code(
+    "plan-not-fleet",
+    "The file is a plan, not a fleet",
+    trigger="`validate` or `plan` of a file that `plan -o` wrote",
+)
+_PLAN_FIELDS = {"formatVersion", "body", "digest"}
+_PLAN_DETAIL = "this is a saved plan; `fleetctl show` shows it and `fleetctl apply` applies it, a fleet is a folder or a *.yaml file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +74,15 @@ def load_fleet(path: str | os.PathLike[str], *, inventory: Inventory | None = No
     """
     with collector_paused():
         tree = read_tree(path)
-        return _Load(tree, inventory).result()
+        return _Load(tree, inventory, alone=os.path.isfile(path)).result()
 
 
 class _Load:
     """The steps from tree to fleet, each seeing what the one before has left."""
 
-    def __init__(self, tree: FleetTree, inventory: Inventory | None) -> None:
+    def __init__(self, tree: FleetTree, inventory: Inventory | None, *, alone: bool) -> None:
         self.tree = tree
+        self.alone = alone
         self.inventory = inventory
         self.problems: Problems = tree.problems
         self.externals: tuple[tuple[str, str], ...] = ()
@@ -92,10 +100,13 @@ class _Load:
         if not self.tree.documents:
             self._report_nothing()
             return None
+        if self.alone and _PLAN_FIELDS <= self.tree.documents[0].entries.keys():
+            self.problems.add(PLAN_GIVEN, _PLAN_DETAIL, self.tree.documents[0].at)
+            return None
         root = merge(self.tree.documents, self.problems)
         places = Places(root)
         data = _with_defaults(converter()(root, self.problems))
-        explainer = Explainer(places, self.problems)
+        explainer = Explainer(places, self.problems, alone=self.alone)
         at_fault: set[Path] = set()
         if not is_valid(data):
             at_fault = explainer.report(data, incomplete=self.tree.incomplete)
@@ -130,7 +141,7 @@ class _Load:
         )
         ignored = list(statements.ignore_drift())
         if not at_fault:
-            lint_ignored(ignored, labels, lints)
+            lint_ignored(ignored, [item.declared for item in objects], lints)
         return Fleet(
             name=FleetName(name),
             tenant=TenantId(tenant),
@@ -146,6 +157,8 @@ class _Load:
     def _report_nothing(self) -> None:
         if not self.tree.incomplete and not self.problems.any_error:
             detail = "nothing is declared in these files; an empty fleet is never taken to mean that all shall go"
+            if self.alone:
+                detail += "; if the file is a part of a fleet, name its folder"
             self.problems.add_at(NO_OBJECTS, detail, None)
 
 

@@ -43,7 +43,7 @@ EMPTY_OBJECT = code(
 
 def merge(documents: Sequence[Mapping], problems: Problems) -> Mapping:
     """One mapping with the header, each section, `defaults` and each list at most once."""
-    merged = _Merge(problems, documents[0].at if documents else 0)
+    merged = _Merge(problems, documents[0].at if documents else 0, several=_several_fleets(documents, problems))
     for document in documents:
         if problems.hopeless:
             break
@@ -52,9 +52,23 @@ def merge(documents: Sequence[Mapping], problems: Problems) -> Mapping:
     return merged.root
 
 
+def _several_fleets(documents: Sequence[Mapping], problems: Problems) -> bool:
+    """Whether a folder above several fleets was named: files in different folders say different fleets."""
+    folders: dict[str, str] = {}
+    for document in documents:
+        node = document.entries.get("fleet")
+        if isinstance(node, Scalar):
+            folder = problems.sources.source_at(node.at).name.rpartition("/")[0]
+            folders.setdefault(folder, node.text)
+    return len(set(folders.values())) > 1
+
+
 class _Merge:
-    def __init__(self, problems: Problems, at: int) -> None:
+    """`several`: what is declared twice is then no mistake in itself, and only the header is spoken of."""
+
+    def __init__(self, problems: Problems, at: int, *, several: bool = False) -> None:
         self.problems = problems
+        self.several = several
         self.root = Mapping(at)
         self._known: dict[str, Callable[[str, int, Node], None]] = {
             **dict.fromkeys(HEADER, self._header),
@@ -81,6 +95,10 @@ class _Merge:
         elif isinstance(first, Scalar) and isinstance(node, Scalar) and first.text != node.text:
             where = self.problems.sources.span(first.at)
             detail = f"`{field}` is {shown(first.text)} at {where}; write the same here, or leave it out"
+            if field == "fleet" and self.several:
+                detail = (
+                    f"`{field}` is {shown(first.text)} at {where}; these are several fleets: name the folder of one"
+                )
             self.problems.add(HEADER_DISAGREES, detail, node.at)
 
     def _section(self, field: str, at: int, node: Node) -> None:
@@ -95,7 +113,7 @@ class _Merge:
             elif name in section.entries:
                 where = self.problems.sources.span(section.key_at(name))
                 detail = f"{shown(name)} of `{field}` is already declared at {where}; rename or remove one"
-                self.problems.add(DUPLICATE_NAME, detail, name_at)
+                self._twice(detail, name_at)
             else:
                 _put(section, name, name_at, item)
 
@@ -118,9 +136,13 @@ class _Merge:
                 if name in of_kind.entries:
                     where = self.problems.sources.span(of_kind.key_at(name))
                     detail = f"the default of {shown(name)} is already given at {where}; remove one"
-                    self.problems.add(DUPLICATE_NAME, detail, name_at)
+                    self._twice(detail, name_at)
                 else:
                     _put(of_kind, name, name_at, item)
+
+    def _twice(self, detail: str, at: int) -> None:
+        if not self.several:
+            self.problems.add(DUPLICATE_NAME, detail, at)
 
     def _list(self, field: str, at: int, node: Node) -> None:
         if not isinstance(node, SequenceNode):

@@ -93,6 +93,11 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+def _short(tag: str) -> str:
+    """A tag as files write it: `!!str`."""
+    return tag.replace("tag:yaml.org,2002:", "!!", 1)
+
+
 class _Stop(Exception):
     """No more can be read of this file; the reason is reported."""
 
@@ -328,7 +333,7 @@ class _Build:
         return target
 
     def _refuse_tag(self, tag: str, at: int) -> None:
-        self._report(TAG, f"the tag {shown(tag)} is not read; remove it, the field's own type decides", at)
+        self._report(TAG, f"the tag {shown(_short(tag))} is not read; remove it, the field's own type decides", at)
 
     def _too_deep(self, at: int) -> None:
         self._report(TOO_DEEP, f"this is level {MAX_DEPTH + 1} or more; nest at most {MAX_DEPTH} levels", at)

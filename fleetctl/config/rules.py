@@ -142,7 +142,7 @@ class Rules:
         site = self._by_key.get(("site", body.site))
         site_body = site.declared.body if site is not None else None
         if isinstance(site_body, b.SiteBody) and site_body.tenant != self.tenant:
-            detail = f"site `{body.site}` belongs to tenant `{site_body.tenant}`; only its owner makes pools on it"
+            detail = f"site `{body.site}` belongs to tenant `{site_body.tenant}`; only its owner makes pools on it (leave `tenant` of the site out, or act as its owner)"
             self.problems.add(FOREIGN_SITE, detail, self._at(item, "site"), subject=item.declared.label)
         policy = item.policy
         if policy is None or not (policy.body or policy.misfits):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fleetctl.capacity.gpu_names import family_of
 from fleetctl.capacity.mig import (
     LAYOUT_BALANCED,
     LAYOUT_DISABLED,
@@ -145,7 +146,7 @@ def _for_family(layout: str, gpu_model: str) -> Iterator[PolicyProblem]:
             yield problem(
                 MIG_UNCHECKED,
                 ("migLayout",),
-                f"the profiles of {shown(gpu_model)} are not known here, so a node may refuse {shown(layout)}",
+                f"the profiles of {shown(gpu_model)} are not known here, so a node may refuse {shown(layout)}{_plainer(gpu_model)}",
             )
         return
     if all(layout_instances(table, layout) is None for table in tables):
@@ -155,6 +156,13 @@ def _for_family(layout: str, gpu_model: str) -> Iterator[PolicyProblem]:
             ("migLayout",),
             f"{gpu_model} has no layout {shown(layout)}; it has {', '.join(names)}, {one_of(_WHOLE_GPU_LAYOUTS)}",
         )
+
+
+def _plainer(gpu_model: str) -> str:
+    """The family to write where a product was written."""
+    family = family_of(gpu_model)
+    known = family is not None and family != gpu_model and tables_of_family(family)
+    return f"; gpuModel is a family, such as {family}" if known else ""
 
 
 def _no_layout(layout: str, product: str, tables: list[MigTable]) -> str:

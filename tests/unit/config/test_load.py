@@ -31,6 +31,30 @@ def test_one_file_is_named_by_its_name(tmp_path: Path) -> None:
     assert list(result.files) == ["fleet.yaml"]
 
 
+def test_one_file_of_several_says_that_its_folder_may_be_meant(tmp_path: Path) -> None:
+    write(tmp_path, {"pools.yaml": "sites: {par1: {kind: shared, region: eu}}", "fleet.yaml": HEADER})
+    found = load_fleet(tmp_path / "pools.yaml").diagnostics
+    assert [item.code.name for item in found] == ["missing-header"] * 3
+    assert all("name the folder that the file is a part of" in item.detail for item in found)
+    (nothing,) = load_fleet(tmp_path / "fleet.yaml").diagnostics
+    assert nothing.code.name == "no-objects" and "name its folder" in nothing.detail
+    assert codes(tmp_path) == []
+
+
+def test_a_missing_header_is_reported_beside_what_there_is_of_it(tmp_path: Path) -> None:
+    write(tmp_path, {"a.yaml": "sites: {par1: {kind: shared, region: eu}}", "z.yaml": "\nfleet: eu\ntenant: root\n"})
+    (found,) = load_fleet(tmp_path).diagnostics
+    assert (found.code.name, str(found.span)) == ("missing-header", "z.yaml:2:1")
+
+
+def test_a_saved_plan_is_not_read_as_a_fleet(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"plan.json": json.dumps({"formatVersion": 1, "body": {}, "context": {}, "digest": "0", "sites": {}})}
+    )
+    (found,) = load_fleet(tmp_path / "plan.json").diagnostics
+    assert found.code.name == "plan-not-fleet" and "`fleetctl apply`" in found.detail
+
+
 def test_files_come_in_sorted_order_with_their_digests(tmp_path: Path) -> None:
     write(tmp_path, {"b.yaml": "", "a/z.yml": "# nothing\n", "a.yaml": GOOD, "B.yaml": ""})
     files = load_fleet(tmp_path).files
