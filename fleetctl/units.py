@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NewType
 
 MicroJoules = NewType("MicroJoules", int)
+MicroWatts = NewType("MicroWatts", int)
 DurationMs = NewType("DurationMs", int)
 UnixMs = NewType("UnixMs", int)
 UnixMinutes = NewType("UnixMinutes", int)
@@ -32,8 +34,9 @@ _ENERGY_UJ = {
     "MWh": 3_600 * 10**12,
     "GWh": 3_600 * 10**15,
 }
+_POWER_UW = {"uW": 1, "µW": 1, "μW": 1, "mW": 10**3, "W": 10**6, "kW": 10**9, "MW": 10**12}
 _DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_ENERGY = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))? ?([A-Za-zµμ]+)", re.ASCII)
+_MEASURE = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))? ?([A-Za-zµμ]+)", re.ASCII)
 _DURATION = re.compile(r"([1-9][0-9]*)(ms|s|m|h|d)", re.ASCII)
 _COUNT = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 _SIGNED = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
@@ -70,27 +73,57 @@ def parse_signed(text: str) -> int:
 
 def parse_energy(text: str) -> MicroJoules:
     """Number and unit (`uJ µJ mJ J kJ MJ GJ Wh kWh MWh GWh`), exact to the microjoule."""
-    match = _ENERGY.fullmatch(text)
-    if not match or match[3] not in _ENERGY_UJ:
+    found = _measured(text, _ENERGY_UJ)
+    if found is None:
         raise UnitError(
             f"{shown(text)} is not an energy; write a number and one of uJ, mJ, J, kJ, MJ, GJ, Wh, kWh, MWh, GWh "
             "(case matters), such as 40 MJ"
         )
-    whole, fraction, unit = match[1], match[2] or "", match[3]
-    scaled = _int(whole + fraction) * _ENERGY_UJ[unit]
-    value, rest = divmod(scaled, 10 ** len(fraction))
-    if rest:
+    value, exact = found
+    if not exact:
         raise UnitError(f"{shown(text)} is not a whole number of microjoules; write fewer decimals")
     return MicroJoules(_bounded(value, text))
 
 
+def parse_power(text: str) -> MicroWatts:
+    """Number and unit (`uW µW mW W kW MW`), exact to the microwatt."""
+    found = _measured(text, _POWER_UW)
+    if found is None:
+        raise UnitError(
+            f"{shown(text)} is not a power; write a number and one of uW, mW, W, kW, MW (case matters), such as 120 W"
+        )
+    value, exact = found
+    if not exact:
+        raise UnitError(f"{shown(text)} is not a whole number of microwatts; write fewer decimals")
+    return MicroWatts(_bounded(value, text))
+
+
+def _measured(text: str, units: Mapping[str, int]) -> tuple[int, bool] | None:
+    """The number in the smallest unit and whether it is exact; None when the text is no number and unit."""
+    match = _MEASURE.fullmatch(text)
+    if not match or match[3] not in units:
+        return None
+    whole, fraction = match[1], match[2] or ""
+    value, rest = divmod(_int(whole + fraction) * units[match[3]], 10 ** len(fraction))
+    return value, rest == 0
+
+
 def format_energy(value: int) -> str:
     """The shortest exact text for people and files: `40 MJ`, `1.5 kJ`, `7 uJ`."""
-    for unit in ("GJ", "MJ", "kJ", "J", "mJ"):
-        scale = _ENERGY_UJ[unit]
+    return _measure_text(value, ("GJ", "MJ", "kJ", "J", "mJ"), _ENERGY_UJ, "uJ")
+
+
+def format_power(value: int) -> str:
+    """The shortest exact text for people: `120 W`, `1.5 kW`, `7 uW`."""
+    return _measure_text(value, ("MW", "kW", "W", "mW"), _POWER_UW, "uW")
+
+
+def _measure_text(value: int, units: tuple[str, ...], scales: Mapping[str, int], least: str) -> str:
+    for unit in units:
+        scale = scales[unit]
         if abs(value) >= scale and (value * 1_000) % scale == 0:
             return f"{_scaled(value, scale)} {unit}"
-    return "0 J" if value == 0 else f"{value} uJ"
+    return f"{value} {least}" if value else f"0 {least[1:]}"
 
 
 def parse_duration(text: str) -> DurationMs:

@@ -23,6 +23,20 @@ def reading_of(energy_uj: int | None, grade: str | None) -> Figure | None:
     return Figure(energy_uj=energy_uj, grade=Grade(grade))
 
 
+def admission_figure(energy_uj: int | None, grade: str | None, *, derived: bool, required: int | None) -> Figure | None:
+    """The estimate of a claim; None when it is to be derived. Raises a usage error for both, neither, or half of one."""
+    if derived:
+        if energy_uj is not None or grade is not None:
+            raise click.UsageError("--estimate derive gives energy and grade; leave --energy and --grade away.")
+        return None
+    if required is not None:
+        raise click.UsageError("--required goes with --estimate derive.")
+    figure = reading_of(energy_uj, grade)
+    if figure is None:
+        raise click.UsageError("give the estimate with --energy and --grade, or have it made with --estimate derive.")
+    return figure
+
+
 def estimate_of(
     entitlement: str | None, energy_uj: int | None, grade: str | None, workload_class: str | None
 ) -> Estimate | None:

@@ -46,7 +46,7 @@ ENTRIES: Mapping[str, Entry] = {
     "authz": Entry(f"{_COMMANDS}.tenancy:authz", "Authorization rows: list.", "Capacity"),
     "reservations": Entry(f"{_COMMANDS}.reservations:reservations", "Reservations: create, list, get, end.", "Use"),
     "nodes": Entry(f"{_COMMANDS}.reservations:nodes", "Nodes: list, join, leave.", "Use"),
-    "claims": Entry(f"{_COMMANDS}.claims:claims", "Claims: admit, release, list.", "Use"),
+    "claims": Entry(f"{_COMMANDS}.claims:claims", "Claims: admit, release, report, list, victims, idle.", "Use"),
     "entitlements": Entry(f"{_COMMANDS}.claims:entitlements", "Entitlements: tree, usage.", "Use"),
     "pool1": Entry(f"{_COMMANDS}.pool1:pool1", "Decide in JSON what pool/1 decides, without any state.", "Use"),
     "ledger": Entry(f"{_COMMANDS}.ledger:ledger", "The signed chains: show, export, verify, witness.", "Ledger"),

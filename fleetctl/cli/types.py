@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from fleetctl.units import (
     parse_duration,
     parse_energy,
     parse_money,
+    parse_power,
     parse_time,
 )
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:
     _ParamType = click.ParamType  # generic only for the type checker before click 8.4
+
+_DANGER = re.compile(r"[a-z-]{1,40}:[a-z-]{1,40}/[A-Za-z0-9._#/-]{1,300}", re.ASCII)
 
 
 class Quantity(_ParamType):
@@ -58,14 +62,22 @@ def _digest(text: str) -> str:
     return text
 
 
+def _danger(text: str) -> str:
+    if not _DANGER.fullmatch(text):
+        raise UnitError(f"`{text[:120]}` is no danger; write its id as the plan shows it, such as share:fleet/eu-prod")
+    return text
+
+
 def _time(text: str) -> UnixMs:
     return UnixMs(parse_time(text) * 60_000)
 
 
 FILE_PATH = _FilePath()
 ENERGY = Quantity("energy", parse_energy)
+POWER = Quantity("power", parse_power)
 DURATION = Quantity("duration", parse_duration)
 MONEY = Quantity("rate", parse_money)
 TIME = Quantity("time", _time)
 DIGEST = Quantity("digest", _digest)
+DANGER = Quantity("danger", _danger)
 GRADE = click.Choice(("HwShunt", "ModelBased", "Estimator"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import NoReturn, cast
 
 from fleetctl.diagnostics import Code, code
@@ -16,11 +17,13 @@ from fleetctl.errors import EngineRefused
 from fleetctl.ledger.chain import seal
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import check_identifier
+from fleetctl.ledger.usage import ClassEvidence, OpenClaim
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import ClaimRow
 from fleetctl.pool1.admission import Verdict, decide
 from fleetctl.pool1.claim import Claim, Figure, charged
+from fleetctl.pool1.estimates import DEFAULT_REQUIRED, Declined, Estimate, derive_counted
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import Entitlement, Tree, TreeState, Usage
 from fleetctl.ports import Writer
@@ -34,7 +37,7 @@ DUPLICATE_CLAIM = code(
 CLAIM_NOT_OPEN = code(
     "claim-not-open",
     "The claim is not open",
-    trigger="a release of a claim that was never admitted or is released already",
+    trigger="a release or a report of a claim that was never admitted or is released already",
     engine_code="INVALID_STATE",
 )
 CLAIM_HELD = code(
@@ -55,13 +58,28 @@ WAIT_MS = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """The answer to a claim. `entry` is the index of its Admitted entry; absent for Queue and Deny, which write nothing."""
+    """The answer to a claim. `entry` is the index of its Admitted entry; absent for Queue and Deny, which write nothing.
+
+    `estimate` is what the claim's figure was derived from, absent when it was given.
+    """
 
     claim: str
     entitlement: str
     verdict: Verdict
     entry: int | None
     stream: str
+    estimate: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unestimated:
+    """No answer to a claim whose estimate was to be derived: there are fewer than `required` observed runs of its class."""
+
+    claim: str
+    entitlement: str
+    workload_class: str
+    declined: Declined
+    required: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +111,73 @@ def admit(
     Raises BadInput for ids outside the ledger's alphabet, EngineRefused for a claim id used before, SafetyRefused where a
     witness knows more than this state, Tampered.
     """
+    with _deciding(engine, claim, wait_ms) as (tx, usages, objects):
+        wanted = Claim(
+            entitlement=entitlement_id(objects, entitlement),
+            gang_size=gang_size,
+            devices_per_member=devices_per_member,
+            estimate_uj=estimate_uj,
+            grade=grade,
+            claim_class=workload_class,
+        )
+        return admit_in(engine, tx, usages, tree_state(objects, usages), claim, wanted)
+
+
+def admit_derived(
+    engine: Engine,
+    *,
+    claim: str,
+    entitlement: str,
+    gang_size: int,
+    devices_per_member: int,
+    workload_class: str,
+    required: int = DEFAULT_REQUIRED,
+    wait_ms: int = WAIT_MS,
+) -> Admission | Unestimated:
+    """As `admit`, with an estimate derived from what the entitlement's own ended claims of the class have cost (§2.6).
+
+    With too little evidence nothing is decided and nothing appended. Also raises BadInput for an empty class.
+    """
+    if workload_class:
+        check_identifier(workload_class, "class")
+    with _deciding(engine, claim, wait_ms) as (tx, usages, objects):
+        _check_unused(usages, claim)
+        state, name = tree_state(objects, usages), entitlement_id(objects, entitlement)
+        seen = usages.fold.evidence.get((name, workload_class), _NO_EVIDENCE)
+        derived = derive_counted(
+            workload_class,
+            seen=seen.seen,
+            evidence=seen.evidence,
+            spread_uj=(seen.min_uj, seen.max_uj),
+            required=required,
+        )
+        # An entitlement that is not there is denied before its estimate is looked at (§4.1).
+        if isinstance(derived, Declined) and name in state.nodes:
+            return Unestimated(
+                claim=claim,
+                entitlement=name,
+                workload_class=workload_class,
+                declined=derived,
+                required=max(1, required),
+            )
+        estimate = derived if isinstance(derived, Estimate) else None
+        wanted = Claim(
+            entitlement=name,
+            gang_size=gang_size,
+            devices_per_member=devices_per_member,
+            estimate_uj=estimate.energy_uj if estimate else 0,
+            grade=estimate.grade if estimate else Grade.ESTIMATOR,
+            claim_class=workload_class,
+        )
+        return replace(admit_in(engine, tx, usages, state, claim, wanted), estimate=estimate)
+
+
+_NO_EVIDENCE = ClassEvidence(0, 0, 0, 0)
+
+
+@contextmanager
+def _deciding(engine: Engine, claim: str, wait_ms: int) -> Iterator[tuple[Writer, Usages, list[LiveObject]]]:
+    """A write transaction on verified ground: usage and the sealed objects as of it."""
     check_identifier(claim, "claim")
     refuse_rollback(engine)
     with engine.store.write(wait_ms) as tx:
@@ -101,21 +186,12 @@ def admit(
         usages = read_usages(engine, tx)
         objects = load_objects(tx)
         check_state(engine, tx, digests_of(objects))
-        wanted = Claim(
-            entitlement=entitlement_id(objects.values(), entitlement),
-            gang_size=gang_size,
-            devices_per_member=devices_per_member,
-            estimate_uj=estimate_uj,
-            grade=grade,
-            claim_class=workload_class,
-        )
-        return admit_in(engine, tx, usages, tree_state(objects.values(), usages), claim, wanted)
+        yield tx, usages, list(objects.values())
 
 
 def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim: str, wanted: Claim) -> Admission:
     """Decide and append in an open transaction, on the usage read in it. A Queue or a Deny writes nothing (§6.2)."""
-    if usages.fold.is_used(claim):
-        _refuse(DUPLICATE_CLAIM, f"claim {claim} was admitted before; every claim needs an id of its own", claim)
+    _check_unused(usages, claim)
     verdict = decide(state, wanted)
     if not verdict.admitted:
         return Admission(claim=claim, entitlement=wanted.entitlement, verdict=verdict, entry=None, stream=usages.stream)
@@ -162,10 +238,7 @@ def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_m
 
 def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: Figure | None) -> Release:
     """As `release`, in an open transaction."""
-    opened = usages.fold.open_claims.get(claim)
-    if opened is None:
-        why = "was released already" if usages.fold.is_used(claim) else "was never admitted"
-        _refuse(CLAIM_NOT_OPEN, f"claim {claim} {why}; `fleetctl claims list` shows the open ones", claim)
+    opened = opened_claim(usages, claim)
     figure = charged(opened.reserved_uj, reading)
     sealed = seal(
         Released(
@@ -190,6 +263,7 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
             )
         ]
     )
+    tx.drop_report(usages.stream, claim)
     return Release(
         claim=claim,
         entitlement=opened.entitlement,
@@ -198,6 +272,20 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
         entry=sealed.seq,
         stream=usages.stream,
     )
+
+
+def _check_unused(usages: Usages, claim: str) -> None:
+    if usages.fold.is_used(claim):
+        _refuse(DUPLICATE_CLAIM, f"claim {claim} was admitted before; every claim needs an id of its own", claim)
+
+
+def opened_claim(usages: Usages, claim: str) -> OpenClaim:
+    """An open claim as it was admitted. Raises EngineRefused for one that was never admitted or has ended."""
+    opened = usages.fold.open_claims.get(claim)
+    if opened is None:
+        why = "was released already" if usages.fold.is_used(claim) else "was never admitted"
+        _refuse(CLAIM_NOT_OPEN, f"claim {claim} {why}; `fleetctl claims list` shows the open ones", claim)
+    return opened
 
 
 def tree_state(objects: Iterable[LiveObject], usages: Usages) -> TreeState:

@@ -75,10 +75,8 @@ def derive(
     Guesses are seen and are no evidence. Classes are compared byte for byte (A59). Raises BadInput for an empty or blank class and
     for an observation of another one.
     """
-    check_quantity(required, "required")
-    if not claim_class.strip():
-        raise BadInput(EMPTY_CLASS.at("the class is empty, which asserts nothing about the work; name one"))
     found = list(observations)
+    _check_class(claim_class)
     for item in found:
         if item.claim_class != claim_class:
             raise BadInput(
@@ -87,14 +85,24 @@ def derive(
                 )
             )
     evidence = [item.energy_uj for item in found if item.grade.observed]
-    if len(evidence) < max(1, required):
-        return Declined(seen=len(found), evidence=len(evidence))
-    return Estimate(
-        energy_uj=max(evidence),
-        spread_uj=(min(evidence), max(evidence)),
-        seen=len(found),
-        evidence=len(evidence),
-    )
+    spread = (min(evidence), max(evidence)) if evidence else (0, 0)
+    return derive_counted(claim_class, seen=len(found), evidence=len(evidence), spread_uj=spread, required=required)
+
+
+def derive_counted(
+    claim_class: str, *, seen: int, evidence: int, spread_uj: tuple[int, int], required: int = DEFAULT_REQUIRED
+) -> Estimate | Declined:
+    """As `derive`, from a history that is counted already: `seen` runs of the class, `evidence` of them observed, their spread."""
+    check_quantity(required, "required")
+    _check_class(claim_class)
+    if evidence < max(1, required):
+        return Declined(seen=seen, evidence=evidence)
+    return Estimate(energy_uj=spread_uj[1], spread_uj=spread_uj, seen=seen, evidence=evidence)
+
+
+def _check_class(claim_class: str) -> None:
+    if not claim_class.strip():
+        raise BadInput(EMPTY_CLASS.at("the class is empty, which asserts nothing about the work; name one"))
 
 
 def in_scope(

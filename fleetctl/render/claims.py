@@ -11,6 +11,7 @@ from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.model.operational import Reservation
 from fleetctl.pool1.admission import Verdict as Decision
 from fleetctl.pool1.claim import Figure
+from fleetctl.pool1.estimates import Declined, Estimate
 from fleetctl.pool1.wire import verdict_json
 from fleetctl.render.capacity import reservation_facts, reservation_json
 from fleetctl.render.document import Block, Column, Document, Facts, Items, Paragraph, Table, Tone, Verdict
@@ -34,6 +35,23 @@ class AdmissionView(Protocol):
     def verdict(self) -> Decision: ...
     @property
     def entry(self) -> int | None: ...
+    @property
+    def estimate(self) -> Estimate | None: ...
+
+
+class DeclinedView(Protocol):
+    """What the engine answers when it cannot derive an estimate."""
+
+    @property
+    def claim(self) -> str: ...
+    @property
+    def entitlement(self) -> str: ...
+    @property
+    def workload_class(self) -> str: ...
+    @property
+    def declined(self) -> Declined: ...
+    @property
+    def required(self) -> int: ...
 
 
 class ReleaseView(Protocol):
@@ -72,13 +90,17 @@ class EndedView(Protocol):
 
 
 def admission_json(found: AdmissionView, names: Names) -> dict[str, Any]:
-    """The verdict as the pure command gives it, with the claim and its entry (null for Queue and Deny)."""
-    return {
+    """The verdict as the pure command gives it, with the claim and its entry (null for Queue and Deny).
+
+    `estimate` is what a derived one was made from.
+    """
+    out: dict[str, Any] = {
         "result": "ok",
         "claim": found.claim,
         "entitlement": names.get(found.entitlement, found.entitlement),
         "entry": found.entry,
     } | verdict_json(found.verdict, ())
+    return out if found.estimate is None else out | {"estimate": _estimate_json(found.estimate)}
 
 
 def admission_document(found: AdmissionView, names: Names) -> Document:
@@ -98,8 +120,45 @@ def admission_document(found: AdmissionView, names: Names) -> Document:
                 ]
             )
         )
+    if found.estimate is not None:
+        least, most = found.estimate.spread_uj
+        runs = f"{found.estimate.evidence} observed of {found.estimate.seen} ended claims of its class"
+        spread = f"{format_energy(least)} to {format_energy(most)}"
+        blocks.append(Facts([("estimate", f"{format_energy(most)}, from {runs}"), ("spread", spread)]))
     blocks.append(Items(list(_tests(decision))))
     return blocks
+
+
+def declined_json(found: DeclinedView, names: Names) -> dict[str, Any]:
+    """No estimate could be derived, and so nothing was decided: the counts as `pool1 derive` gives them."""
+    return {
+        "result": "ok",
+        "claim": found.claim,
+        "entitlement": names.get(found.entitlement, found.entitlement),
+        "entry": None,
+        "class": found.workload_class,
+        "declined": "too-little-evidence",
+        "seen": found.declined.seen,
+        "evidence": found.declined.evidence,
+        "required": found.required,
+    }
+
+
+def declined_document(found: DeclinedView, names: Names) -> Document:
+    counts = found.declined
+    where = names.get(found.entitlement, found.entitlement)
+    wants = "time: more runs of it have to end" if counts.seen < found.required else "a meter: too many are guesses"
+    return [
+        Verdict(f"No estimate for {found.claim} on {where}: too little evidence", "warn"),
+        Facts(
+            [
+                ("class", found.workload_class),
+                ("ended claims of it", str(counts.seen)),
+                ("observed ones", f"{counts.evidence}, {found.required} are required"),
+            ]
+        ),
+        Paragraph(f"Nothing was decided and nothing recorded. This wants {wants}. Or give --energy and --grade."),
+    ]
 
 
 def release_json(found: ReleaseView, names: Names) -> dict[str, Any]:
@@ -280,6 +339,16 @@ def usage_document(snapshot: Snapshot, only: str | None) -> Document:
         return [Paragraph("Nothing is in use.")]
     titles = ("spent", "reserved", "devices", "open claims")
     return [Table((Column("entitlement"), *(Column(title, right=True) for title in titles)), rows)]
+
+
+def _estimate_json(found: Estimate) -> dict[str, Any]:
+    return {
+        "estimate_uj": found.energy_uj,
+        "grade": found.grade.value,
+        "spread": list(found.spread_uj),
+        "seen": found.seen,
+        "evidence": found.evidence,
+    }
 
 
 def _tests(decision: Decision) -> Iterator[tuple[str, Tone | None]]:

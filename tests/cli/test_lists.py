@@ -112,9 +112,97 @@ def test_a_queue_and_a_deny_are_answers(home: Home) -> None:
     )
 
 
+def test_running_work_is_reported_on_ranked_and_judged(home: Home) -> None:
+    """cli.md: `claims report`, `victims [--raw]`, `idle`; answers as those of `pool1 preempt` and `pool1 idle`."""
+    admit = ("claims", "admit", "--entitlement", "ent-acme", "--grade", "ModelBased", "--devices", "1", "--now", NOW)
+    for claim in ("w1", "w2"):
+        home.ok(*admit, "--claim", claim, "--energy", "20MJ")
+    report = ("claims", "report", "--claim", "w1", "--grade", "HwShunt", "--now", NOW)
+    seen = ("--observed", "10m", "--observed-energy", "6kJ")
+    said = home.json(*report, "--units", "3", "--energy", "1MJ", *seen)
+    assert (said["result"], said["report"]["observed_uj"]) == ("done", 6 * 10**9)
+    assert home.json(*report, "--units", "3", "--energy", "1MJ", *seen)["result"] == "nothing-to-do"
+    falls = home.json(*report, "--units", "3", "--energy", "900kJ", exit=1)
+    assert falls["diagnostics"][0]["code"] == "report-falls"
+    assert (falls["diagnostics"][0]["object"], falls["diagnostics"][0]["engineCode"]) == ("claim/w1", "INVALID_STATE")
+
+    found = home.json("claims", "victims")
+    assert (found["ranked"], found["order"]) == ("past-guarantee", [])  # 40 of 40 MJ are within the guarantee
+    raw = home.json("claims", "victims", "--raw")
+    assert (raw["ranked"], raw["order"], raw["undefined"]) == ("all", ["w1", "w2"], ["w2"])
+    assert [item.get("freed_uj") for item in raw["items"]] == [19 * 10**12, None]
+    text = home.ok("claims", "victims", "--raw", "--width", "200").out
+    assert "raw order of pool/1 section 5.2" in text and "~333.333 kJ" in text and "undefined" in text
+    assert "fleetctl's own rule" in home.ok("claims", "victims").out
+
+    asked = ("claims", "idle", "--window", "10m", "--threshold")
+    idle = home.json(*asked, "11W", "--now", NOW)
+    assert (idle["verdicts"], idle["reclamation_order"]) == ({"w1": "Idle", "w2": "NoVerdict"}, ["w1"])
+    assert idle["why"] == {"w1": "below", "w2": "no-reading"}
+    assert home.json(*asked, "10W", "--now", NOW)["verdicts"]["w1"] == "Working"
+    assert home.json(*asked, "11W", "--now", "2026-12-01T13:00Z")["why"]["w1"] == "stale"
+    assert home.json("claims", "idle")["reclamation_order"] == []
+    assert "nothing is reclaimed" in home.ok("claims", "idle", "--window", "10m").out
+    assert "Reclaim in this order: w1" in home.ok(*asked, "11W", "--now", NOW).out
+    for claim in ("w1", "w2"):
+        home.ok("claims", "release", "--claim", claim, "--energy", "0J", "--grade", "Estimator", "--now", NOW)
+    assert home.json("claims", "victims", "--raw")["order"] == []
+
+
+def test_a_declined_estimate_is_an_answer_that_appends_nothing(home: Home) -> None:
+    """pool/1 2.6: the counts are reported; cli.md, exit codes: an answer is 0."""
+    ask = ("claims", "admit", "--entitlement", "ent-acme", "--devices", "1", "--class", "eval", "--estimate", "derive")
+    before = home.json("ledger", "head")
+    declined = home.json(*ask, "--claim", "d0", "--now", NOW)
+    assert (declined["declined"], declined["seen"], declined["evidence"], declined["required"], declined["entry"]) == (
+        "too-little-evidence",
+        0,
+        0,
+        3,
+        None,
+    )
+    assert "too little evidence" in home.ok(*ask, "--claim", "d0", "--now", NOW).out
+    assert home.json("ledger", "head") == before
+    given = ("claims", "admit", "--entitlement", "ent-acme", "--devices", "1", "--class", "eval", "--energy", "1J")
+    home.ok(*given, "--grade", "Estimator", "--claim", "d1", "--now", NOW)
+    home.ok("claims", "release", "--claim", "d1", "--energy", "2J", "--grade", "HwShunt", "--now", NOW)
+    made = home.json(*ask, "--required", "1", "--claim", "d2", "--now", NOW)
+    assert made["estimate"] == {
+        "estimate_uj": 2_000_000,
+        "grade": "ModelBased",
+        "spread": [2_000_000, 2_000_000],
+        "seen": 1,
+        "evidence": 1,
+    }
+    assert (made["verdict"], made["reserved_uj"]) == ("Admit", 2_000_000)
+    home.ok("claims", "release", "--claim", "d2", "--energy", "0J", "--grade", "Estimator", "--now", NOW)
+    refused = home.json(*ask[:6], "--estimate", "derive", "--claim", "d3", "--now", NOW, exit=1)
+    assert refused["diagnostics"][0]["code"] == "empty-class"
+
+
+_CLAIM = ("claims", "admit", "--entitlement", "e", "--claim", "c", "--devices", "1")
+_REPORT = ("claims", "report", "--claim", "c", "--units", "1", "--energy", "1J", "--grade", "HwShunt")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
+        _CLAIM,
+        (*_CLAIM, "--energy", "1J"),
+        (*_CLAIM, "--estimate", "derive", "--energy", "1J", "--grade", "HwShunt"),
+        (*_CLAIM, "--estimate", "guess"),
+        (*_CLAIM, "--energy", "1J", "--grade", "HwShunt", "--required", "1"),
+        _REPORT[:-2],
+        (*_REPORT, "--observed", "10m"),
+        (*_REPORT, "--observed-energy", "1J"),
+        (*_REPORT, "--observed", "0m", "--observed-energy", "0J"),
+        (*_REPORT, "--zero-weight"),
+        ("claims", "report", "--claim", "c", "--units", "-1", "--energy", "1J", "--grade", "HwShunt"),
+        ("claims", "report", "--claim", "c", "--units", "1", "--energy", "-1J", "--grade", "HwShunt"),
+        ("claims", "report", "--claim", "c", "--units", "1", "--energy", "9999999 GJ", "--grade", "HwShunt"),
+        ("claims", "victims", "--raw", "--for", "e"),
+        ("claims", "idle", "--threshold", "90"),
+        ("claims", "idle", "--window", "90"),
         (
             "claims",
             "admit",
