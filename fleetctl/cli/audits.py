@@ -139,11 +139,11 @@ def _answers(
 
     Raises BadInput when `--witness` names none of the keys.
     """
+    if witness is None or not roster:
+        return (), ()
     from fleetctl.api.witness_client import HttpWitness
     from fleetctl.cli.witnesses import WITNESS_AMBIGUOUS, named
 
-    if witness is None or not roster:
-        return (), ()
     id, url = named(witness)
     found = [item for item in roster if item.witness == id or not id and len(roster) == 1]
     if not found:
