@@ -49,12 +49,17 @@ class Written:
 
 def export_file(engine: Engine, stream: str | None, path: Path) -> Written:
     """One ledger as a CBOR sequence. Raises BadInput, Unreachable."""
+    data = ledger_bytes(engine, stream)
+    write_whole(path, data)
+    return Written(path=path, files=(path.name,), size=len(data))
+
+
+def ledger_bytes(engine: Engine, stream: str | None) -> bytes:
+    """One ledger as a CBOR sequence. Raises BadInput."""
     from fleetctl.engine.ledgers import export_stream
 
     _check_stream(engine, stream)
-    data = export_stream(engine, stream)
-    write_whole(path, data)
-    return Written(path=path, files=(path.name,), size=len(data))
+    return export_stream(engine, stream)
 
 
 def export_bundle(engine: Engine, folder: Path) -> Written:

@@ -53,8 +53,17 @@ def note(text: str) -> None:
 
 def write(text: str) -> None:
     """To standard output, all of it. A reader that went away wants no more; raises Unreachable for other failures."""
+    _write(lambda: sys.stdout.write(text))
+
+
+def write_bytes(data: bytes) -> None:
+    """As `write`, for a result that is no text."""
+    _write(lambda: sys.stdout.buffer.write(data))
+
+
+def _write(out: Callable[[], int]) -> None:
     try:
-        sys.stdout.write(text)
+        out()
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         if (refused := unwritten(error)) is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.command import Group, Settings, command
-from fleetctl.cli.exports import export_bundle, export_file
-from fleetctl.cli.output import emit
+from fleetctl.cli.exports import export_bundle, export_file, ledger_bytes
+from fleetctl.cli.output import emit, write_bytes
 from fleetctl.cli.types import DURATION, FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.ledger import (
@@ -69,15 +70,21 @@ def show(settings: Settings, stream: str | None, since: int, limit: int) -> None
 @click.option("--out", "-o", metavar="FILE", type=FILE_PATH, help="A CBOR sequence of sealed entries.")
 @click.option("--bundle", metavar="DIR", type=FILE_PATH, help="Everything an auditor needs, in a new folder.")
 def export(settings: Settings, stream: str | None, out: Path | None, bundle: Path | None) -> None:
-    """Write a ledger to a FILE, or both ledgers with receipts, documents and public keys to a new folder DIR.
+    """Write a ledger to a FILE or to standard output, or both ledgers with receipts, documents and public keys to a new
+    folder DIR.
 
     \b
     Example:
       fleetctl ledger export --bundle audit-2026-12
     """
-    if (out is None) == (bundle is None):
-        raise click.UsageError("Give either --out FILE or --bundle DIR.")
+    if bundle is not None and (out is not None or stream is not None):
+        raise click.UsageError("--bundle writes both ledgers to a folder; --out and --stream are for one of them.")
+    if bundle is None and out is None and (settings.format == "json" or sys.stdout.isatty()):
+        raise click.UsageError("A ledger is bytes: give --out FILE, or send standard output to a file or a pipe.")
     with open_engine(settings) as engine:
+        if bundle is None and out is None:
+            write_bytes(ledger_bytes(engine, stream))
+            return
         written = export_bundle(engine, bundle) if bundle is not None else export_file(engine, stream, out or Path())
     emit(settings, written.document, written.to_json)
 
