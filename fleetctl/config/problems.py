@@ -15,7 +15,7 @@ MORE = code(
 MAX_PER_FILE = 100
 """Of one code in one file; a hostile file cannot fill memory with diagnostics."""
 _MAX_PROBLEMS = 10_000
-"""Of all codes in all files, shown or not."""
+"""Errors of all codes in all files, shown or not."""
 
 Detail = str | Callable[[], str]
 
@@ -38,8 +38,9 @@ class Problems:
         """Report `code` at a place. A detail that costs something to word comes as a function."""
         if self.hopeless or at in self._settled:
             return
-        self._total += 1
-        self.hopeless = self._total >= _MAX_PROBLEMS
+        if (severity or code.severity) == "error":  # a sound fleet may have any number of lints
+            self._total += 1
+            self.hopeless = self._total >= _MAX_PROBLEMS
         file = self.sources.source_at(at).name
         if self.has_room(code, file):
             words = detail if isinstance(detail, str) else detail()

@@ -114,13 +114,14 @@ class Rules:
             parents = {item.declared.key: (item, _parent(item)) for item in self._bodies(section)}
             done: set[str] = set()
             for start in parents:
-                chain: list[str] = []
+                chain: dict[str, None] = {}
                 key: str | None = start
                 while key is not None and key in parents and key not in done and key not in chain:
-                    chain.append(key)
+                    chain[key] = None
                     key = parents[key][1]
                 if key is not None and key in chain:
-                    self._report_cycle([parents[item][0] for item in chain[chain.index(key) :]])
+                    walked = list(chain)
+                    self._report_cycle([parents[item][0] for item in walked[walked.index(key) :]])
                 done.update(chain)
 
     def _report_cycle(self, members: list[Written]) -> None:

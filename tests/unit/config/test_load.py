@@ -217,3 +217,15 @@ def test_ignored_fields_are_written_as_in_files_and_kept_canonical(tmp_path: Pat
     )
     fleet = load_fleet(write(tmp_path, {"a.yaml": text})).loaded().fleet
     assert [entry.field for entry in fleet.ignore_drift] == [*written.values(), "limit.energyUj"]
+
+
+def test_any_number_of_lints_leaves_a_fleet_sound(tmp_path: Path) -> None:
+    """A lint is a warning: twelve thousand of them are cut off in the listing and make no error."""
+    lines = ["apiVersion: fleetctl/v1", "fleet: deep", "tenant: root", "entitlements:"]
+    for number in range(12_000):
+        parent = f", parent: e{number - 1}" if number else ""
+        lines.append(f"  e{number}: {{idempotencyKey: e-{number}{parent}, guarantee: {{energy: 1 J, devices: 1}}}}")
+    (tmp_path / "fleet.yaml").write_text("\n".join(lines))
+    found = load_fleet(tmp_path)
+    assert found.fleet is not None
+    assert {item.severity for item in found.diagnostics} == {"warning"}
