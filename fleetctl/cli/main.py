@@ -47,7 +47,7 @@ ENTRIES: Mapping[str, Entry] = {
     "reservations": Entry(f"{_COMMANDS}.reservations:reservations", "Reservations: create, list, get, end.", "Use"),
     "nodes": Entry(f"{_COMMANDS}.reservations:nodes", "Nodes: list, join, leave.", "Use"),
     "claims": Entry(f"{_COMMANDS}.claims:claims", "Claims: admit, release, report, list, victims, idle.", "Use"),
-    "entitlements": Entry(f"{_COMMANDS}.claims:entitlements", "Entitlements: tree, usage.", "Use"),
+    "entitlements": Entry(f"{_COMMANDS}.entitlements:entitlements", "Entitlements: tree, usage.", "Use"),
     "pool1": Entry(f"{_COMMANDS}.pool1:pool1", "Decide in JSON what pool/1 decides, without any state.", "Use"),
     "ledger": Entry(f"{_COMMANDS}.ledger:ledger", "The signed chains: show, export, verify, witness.", "Ledger"),
     "witness": Entry(f"{_COMMANDS}.witness:witness", "Run a witness.", "Ledger"),

@@ -1,13 +1,10 @@
-"""Claims, reservations with their claims, and the entitlement tree."""
+"""Claims, and reservations with their claims."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from fleetctl.model.bodies import EntitlementBody
-from fleetctl.model.codec import wide
-from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.model.operational import Reservation
 from fleetctl.pool1.admission import Verdict as Decision
 from fleetctl.pool1.claim import Figure
@@ -261,86 +258,6 @@ def claims_document(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> Do
     return [Table(columns, rows)]
 
 
-def tree_json(snapshot: Snapshot) -> dict[str, Any]:
-    """Every entitlement with its figures, parents before children, as `pool1 decide` takes them."""
-    nodes = []
-    for item, _ in _walk(snapshot):
-        body = cast(EntitlementBody, item.body())
-        node: dict[str, Any] = {
-            "id": item.id,
-            "key": item.key,
-            "name": item.name,
-            "tenant": body.tenant,
-            "guarantee_uj": body.guarantee_uj,
-            "guarantee_devices": body.guarantee_devices,
-            "over_quota_weight": body.over_quota_weight,
-            "priority": body.priority,
-        }
-        more = {"parent": body.parent, "limit_uj": body.limit_uj, "period_ms": body.period_ms}
-        nodes.append(node | {name: value for name, value in more.items() if value is not None} | _use(snapshot, item))
-    return {"result": "ok", "tree": nodes}
-
-
-def tree_document(snapshot: Snapshot) -> Document:
-    rows = []
-    for item, depth in _walk(snapshot):
-        body, use = cast(EntitlementBody, item.body()), snapshot.usage.of_entitlement(item.id)
-        limit = "-" if body.limit_uj is None else format_energy(body.limit_uj)
-        rows.append(
-            (
-                f"{'. ' * depth}{item.key}",
-                body.tenant,
-                format_energy(body.guarantee_uj),
-                limit,
-                format_energy(use.total_uj),
-                f"{use.devices}/{body.guarantee_devices}",
-                str(body.over_quota_weight),
-            )
-        )
-    if not rows:
-        return [Paragraph("There are no entitlements.")]
-    titles = ("guarantee", "limit", "used", "devices", "weight")
-    columns = (Column("entitlement"), Column("tenant"), *(Column(title, right=True) for title in titles))
-    return [Table(columns, rows)]
-
-
-def usage_json(snapshot: Snapshot, only: str | None) -> dict[str, Any]:
-    """Usage by `kind/key`; entitlements that left the tree stay under their id."""
-    labels = _labels(snapshot)
-    items = [
-        {
-            "entitlement": labels.get(id, id),
-            "id": id,
-            "spent_uj": wide(use.spent_uj),
-            "reserved_uj": wide(use.reserved_uj),
-            "devices": use.devices,
-            "open_claims": use.open_claims,
-        }
-        for id, use in sorted(snapshot.usage.entitlements.items())
-        if only in (None, id)
-    ]
-    return {"result": "ok", "items": items}
-
-
-def usage_document(snapshot: Snapshot, only: str | None) -> Document:
-    labels = _labels(snapshot)
-    rows = [
-        (
-            labels.get(id, id),
-            format_energy(use.spent_uj),
-            format_energy(use.reserved_uj),
-            str(use.devices),
-            str(use.open_claims),
-        )
-        for id, use in sorted(snapshot.usage.entitlements.items())
-        if only in (None, id)
-    ]
-    if not rows:
-        return [Paragraph("Nothing is in use.")]
-    titles = ("spent", "reserved", "devices", "open claims")
-    return [Table((Column("entitlement"), *(Column(title, right=True) for title in titles)), rows)]
-
-
 def _estimate_json(found: Estimate) -> dict[str, Any]:
     return {
         "estimate_uj": found.energy_uj,
@@ -360,31 +277,3 @@ def _tests(decision: Decision) -> Iterator[tuple[str, Tone | None]]:
             f"{step['clause']} {step['test']}: {'yes' if step['passed'] else 'no'}",
             None if step["passed"] else "warn",
         )
-
-
-def _walk(snapshot: Snapshot) -> Iterator[tuple[LiveObject, int]]:
-    """Entitlements with their depth, parents first, siblings by key; ties by id, which is arbitrary."""
-    children: dict[str | None, list[LiveObject]] = {}
-    known = {item.id for item in snapshot.objects.values() if item.kind == "entitlement"}
-    for item in snapshot.objects.values():
-        if item.kind == "entitlement":
-            parent = cast(EntitlementBody, item.body()).parent
-            children.setdefault(parent if parent in known else None, []).append(item)
-    waiting = [(item, 0) for item in sorted(children.get(None, ()), key=_by_key, reverse=True)]
-    while waiting:
-        item, depth = waiting.pop()
-        yield item, depth
-        waiting += [(child, depth + 1) for child in sorted(children.get(item.id, ()), key=_by_key, reverse=True)]
-
-
-def _by_key(item: LiveObject) -> tuple[str, str]:
-    return (item.key, item.id)
-
-
-def _use(snapshot: Snapshot, item: LiveObject) -> dict[str, Any]:
-    use = snapshot.usage.of_entitlement(item.id)
-    return {"spent_uj": use.spent_uj, "reserved_uj": use.reserved_uj, "devices": use.devices}
-
-
-def _labels(snapshot: Snapshot) -> dict[str, str]:
-    return {str(item.id): item.label for item in snapshot.objects.values() if item.kind == "entitlement"}

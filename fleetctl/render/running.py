@@ -12,7 +12,7 @@ from fleetctl.render.words import Names, counted
 from fleetctl.units import format_duration, format_energy, format_ms, format_power
 
 _TONES: dict[IdleVerdict, Tone] = {IdleVerdict.IDLE: "warn", IdleVerdict.WORKING: "good"}
-_UNREPORTED = "nobody reported"
+_UNREPORTED = "no report"
 _ORDERS = {
     True: "Every running claim, in the raw order of pool/1 section 5.2",
     False: "Claims of entitlements past their guarantee, in the order of pool/1 section 5.2",
@@ -163,7 +163,6 @@ def victims_document(found: VictimsView, names: Names) -> Document:
     titles = (
         Column("claim"),
         Column("entitlement"),
-        Column("under"),
         Column("per unit", right=True),
         Column("spent", right=True),
         Column("units", right=True),
@@ -193,8 +192,7 @@ def _victim_row(item: VictimView, names: Names) -> tuple[str, ...]:
     said = item.report
     return (
         item.claim,
-        names.get(item.entitlement, item.entitlement),
-        "-" if item.parent is None else names.get(item.parent, item.parent),
+        names.get(item.entitlement, item.entitlement).removeprefix("entitlement/"),
         "undefined" if item.undefined or said is None else _per_unit(said),
         _UNREPORTED if said is None else f"{format_energy(said.spent_uj)} {said.grade}",
         "-" if said is None else str(said.completed_units),
@@ -242,7 +240,7 @@ def idleness_document(found: IdlenessView, names: Names) -> Document:
         rows = [
             (
                 item.claim,
-                names.get(item.entitlement, item.entitlement),
+                names.get(item.entitlement, item.entitlement).removeprefix("entitlement/"),
                 item.verdict.value,
                 item.why,
                 "-" if item.report is None else _observed_text(item.report),

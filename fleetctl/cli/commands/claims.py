@@ -1,4 +1,4 @@
-"""Claims on entitlements, and the tree that they are decided on (pool/1)."""
+"""Claims on entitlements (pool/1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.commands.running import idle, report, victims
 from fleetctl.cli.figures import admission_figure, reading_of
 from fleetctl.cli.output import emit
-from fleetctl.cli.queries import look, open_claims
+from fleetctl.cli.queries import open_claims
 from fleetctl.cli.types import ENERGY, GRADE
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render import claims as views
@@ -21,11 +21,6 @@ _CLAIM = click.option("--claim", metavar="ID", required=True, help="Its id in th
 @click.group("claims", cls=Group, no_args_is_help=True)
 def claims() -> None:
     """Claims: what work takes from an entitlement, in energy and devices."""
-
-
-@click.group("entitlements", cls=Group, no_args_is_help=True)
-def entitlements() -> None:
-    """Entitlements: the tree of guarantees and limits."""
 
 
 @command("admit")
@@ -145,37 +140,5 @@ def list_(settings: Settings) -> None:
     emit(settings, lambda: views.claims_document(found, names), lambda: views.claims_json(found, names))
 
 
-@command("tree")
-def tree(settings: Settings) -> None:
-    """Show the entitlement tree with guarantees, limits and what is in use.
-
-    \b
-    Example:
-      fleetctl entitlements tree
-    """
-    with open_engine(settings) as engine:
-        seen = look(engine, None)
-    emit(settings, lambda: views.tree_document(seen.snapshot), lambda: views.tree_json(seen.snapshot))
-
-
-@command("usage")
-@click.argument("entitlement", required=False)
-def usage(settings: Settings, entitlement: str | None) -> None:
-    """Show what entitlements have spent, reserved and hold: one by id or key, or all.
-
-    \b
-    Example:
-      fleetctl entitlements usage ent-vision
-    """
-    from fleetctl.engine.builders import find
-
-    with open_engine(settings) as engine:
-        seen = look(engine, None)
-    only = None if entitlement is None else find(seen.snapshot, "entitlement", entitlement).id
-    emit(settings, lambda: views.usage_document(seen.snapshot, only), lambda: views.usage_json(seen.snapshot, only))
-
-
 for _command in (admit, release, report, list_, victims, idle):
     claims.add_command(_command)
-for _command in (tree, usage):
-    entitlements.add_command(_command)
