@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from fleetctl.canonical import canonical_json
 from fleetctl.capacity import entitlements, market, offers, pools, sites, tenants
@@ -189,7 +189,18 @@ def _refuse_immutable(case: Case, before: LiveObject, parts: StateParts) -> None
     was = case.working.state(before)
     for name in sorted(case.body.IMMUTABLE):
         if was.get(name) != parts.body.get(name):
-            refuse(CONFLICT, _immutable_detail(before, name, was.get(name), parts.body.get(name)), case.label)
+            then, now = (_named(case.working, name, state.get(name)) for state in (was, parts.body))
+            refuse(CONFLICT, _immutable_detail(before, name, then, now), case.label)
+
+
+_REFERS: Final[Mapping[str, Kind]] = {"site": "site", "pool": "pool", "parent": "entitlement"}
+
+
+def _named(working: Working, field: str, value: object) -> object:
+    """The value of a field, an id that it holds by the label that people know."""
+    kind = _REFERS.get(field)
+    found = working.get(kind, value) if kind is not None and isinstance(value, str) else None
+    return value if found is None else found.label
 
 
 def _immutable_detail(before: LiveObject, name: str, was: object, now: object) -> str:

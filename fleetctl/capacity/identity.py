@@ -29,7 +29,11 @@ def refuse_existing(working: Working, operation: Operation, existing: LiveObject
     mend = (
         f"to take it over write `adopt: {existing.id}`" if existing.kind in PROTECTABLE else "give this one another key"
     )
-    refuse(CONFLICT, f"{existing.label} exists already as {existing.id}; {mend}", operation.label)
+    refuse(
+        CONFLICT,
+        f"{existing.label} exists already as {existing.id}, owned by {owner_of(existing)}; {mend}",
+        operation.label,
+    )
 
 
 def refuse_second_offer(existing: LiveObject, label: str) -> NoReturn:

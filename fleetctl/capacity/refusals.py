@@ -79,7 +79,7 @@ def refuse_protected(subject: str) -> NoReturn:
     """Raise SafetyRefused: protection cannot be accepted away."""
     raise SafetyRefused(
         PROTECTED.at(
-            f"{subject} is protected and cannot be removed; set `protect: false`, apply, and remove it in a second plan",
+            f"{subject} is protected and cannot be removed; apply its entry with `protect: false` first, and remove it in a second plan",
             subject=subject,
         )
     )

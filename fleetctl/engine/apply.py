@@ -31,7 +31,7 @@ from fleetctl.model.ids import Kind, ObjectId, fleet_caller
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot, state_digest
 from fleetctl.model.operation import Operation
 from fleetctl.plan.compare import same
-from fleetctl.plan.dangers import Danger, find_dangers, unaccepted
+from fleetctl.plan.dangers import NOBODY, PAST, Danger, find_dangers, unaccepted
 from fleetctl.plan.planfile import UNREADABLE, PlanFile, body_bytes, read_plan
 from fleetctl.ports import Reader, Writer
 from fleetctl.units import UnixMs
@@ -241,7 +241,8 @@ def _check_ground(
     acceptances = (*file.body.acceptances, *(Acceptance(danger=id) for id in accept))
     refused = unaccepted(dangers, acceptances, file.planned_figures(), now)
     if refused:
-        raise SafetyRefused(_not_accepted(danger, why) for danger, why in refused)
+        strange = sorted(set(accept) - {danger.id for danger in dangers})
+        raise SafetyRefused(_not_accepted(danger, why, strange) for danger, why in refused)
     return tuple(sorted({danger.id for danger in dangers}))
 
 
@@ -301,11 +302,16 @@ def _moved(item: Operation, snapshot: Snapshot, reader: Reader) -> Diagnostic:
     )
 
 
-def _not_accepted(danger: Danger, why: str) -> Diagnostic:
+def _not_accepted(danger: Danger, why: str, strange: Sequence[str]) -> Diagnostic:
+    """`strange` are accepted ids that no danger has: slips of the hand, most likely."""
+    mend = (
+        f"accept it in the fleet files under `accept` (`danger: {danger.id}`) and plan again, or with `--accept {danger.id}`"
+        if why in (NOBODY, PAST)
+        else f"plan again, look at it, and accept it then (under `accept`, or with `--accept {danger.id}`)"
+    )
+    slip = f" ({', '.join(f'`{id}`' for id in strange)} is no danger of this plan)" if strange else ""
     return UNACCEPTED_DANGER.at(
-        f"{danger.id}: {danger.detail}. Refused because {why}; accept it in the fleet files under `accept` "
-        f"(`danger: {danger.id}`) or with `--accept {danger.id}`, and plan again",
-        subject=danger.subject,
+        f"{danger.id}: {danger.detail}. Refused because {why}{slip}; {mend}", subject=danger.subject
     )
 
 

@@ -52,7 +52,7 @@ def differences(
     return [
         FieldDifference(
             field=path,
-            cause=_cause(want, have, at_path(last, path)),
+            cause=_cause(want, have, _row(path, want, at_path(last, path))),
             declared=want,
             live=have,
             last_applied=at_path(last_applied, path),
@@ -163,6 +163,11 @@ def _descend(value: Any) -> bool:
 
 def _escaped(name: str) -> str:
     return name.replace("\\", "\\\\").replace(".", "\\.")
+
+
+def _row(path: str, declared: Any, last: Any) -> Any:
+    """What was last applied, read beside a quota row's explicit 0: no row was a 0 too (readings B06)."""
+    return 0 if last is None and declared == 0 and path.startswith(("quota.", "ownerQuota.")) else last
 
 
 def _cause(declared: Any, live: Any, last: Any) -> Cause:

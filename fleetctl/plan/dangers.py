@@ -23,6 +23,12 @@ DangerKind = Literal[
 ]
 
 
+_SHOWN = 5  # objects that one danger names
+NOBODY = "nobody accepted it"
+PAST = "its acceptance is past its `until`"
+"""Why a danger is not accepted that is as it was planned; every other reason wants a new plan."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Danger:
     """One danger. `figures` are compared one by one with those that were accepted; `subject` is `kind/key`; `detail` is for people."""
@@ -104,9 +110,9 @@ def unaccepted(
     out = []
     for danger in dangers:
         if danger.id not in valid:
-            out.append((danger, "nobody accepted it"))
+            out.append((danger, NOBODY))
         elif not valid[danger.id]:
-            out.append((danger, "its acceptance is past its `until`"))
+            out.append((danger, PAST))
         elif danger.id not in planned:
             out.append((danger, "it arose after the plan was made"))
         elif worse := _worse(danger.figures, planned[danger.id]):
@@ -164,7 +170,7 @@ def _withdraws(view: _View) -> Iterator[Danger]:
             kind="withdraws",
             subject=pools[pool].label,
             figures={"offers": len(offers)},
-            detail=f"takes {len(offers)} offer(s) from fleet {fleets}: {', '.join(sorted(o.label for o in offers)[:5])}",
+            detail=f"takes {_counted(len(offers), 'offer')} from fleet {fleets}: {_some(sorted(offer.label for offer in offers))}",
         )
 
 
@@ -305,8 +311,8 @@ def _revert(view: _View) -> Iterator[Danger]:
             kind="revert",
             subject=object_name("fleet", view.fleet),
             figures={"objects": len(touched)},
-            detail=f"what is live was applied from {why} ({record.commit[:12]}); this plan would undo parts of it on "
-            f"{', '.join(touched[:5])}",
+            detail=f"what is live was applied from {why} ({record.commit[:12]}); this plan may undo parts of it on "
+            f"{_some(touched)}",
         )
 
 
@@ -341,7 +347,17 @@ _RULES: Sequence[Callable[[_View], Iterator[Danger]]] = (
 
 def _held(reservations: int, resources: Mapping[str, int]) -> str:
     held = ", ".join(f"{amount} {resource}" for resource, amount in sorted(resources.items()))
-    return f"{reservations} live reservation(s) holding {held}"
+    return f"{_counted(reservations, 'live reservation')} holding {held}"
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"
+
+
+def _some(labels: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(labels) - _SHOWN
+    return ", ".join(labels[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _counts(state: Mapping[str, Any] | None, name: str) -> dict[str, int]:

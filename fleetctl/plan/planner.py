@@ -11,6 +11,7 @@ from typing import Any
 
 from fleetctl.canonical import canonical_json
 from fleetctl.capacity.decide import Actor
+from fleetctl.capacity.identity import owner_of
 from fleetctl.capacity.refusals import INVALID_STATE
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.errors import EngineRefused, SafetyRefused
@@ -35,7 +36,14 @@ from fleetctl.plan.fullset import against_live, against_rows
 from fleetctl.plan.order import in_order
 from fleetctl.plan.rehearse import Step, rehearse
 from fleetctl.plan.resolve import SHARED_DIFFERS, UNASKED, Resolved, resolve
-from fleetctl.plan.warnings import history_warnings, idle_release, ignore_expired, past_window
+from fleetctl.plan.warnings import (
+    acceptance_warnings,
+    history_warnings,
+    idle_release,
+    ignore_expired,
+    new_keys,
+    past_window,
+)
 from fleetctl.units import UnixMs, end_of_date_ms
 
 _MS_PER_MINUTE = 60_000
@@ -112,17 +120,24 @@ def draft_plan(
     problems += rehearse(map(drafts.step, operations), actor, snapshot, now)
     owned = sum(1 for live in snapshot.objects.values() if live.fleet == fleet.name and not live.archived)
     counted = sum(1 for live in snapshot.objects.values() if live.kind != "settings" and not live.archived)
+    flags = sorted(set(accept))
+    dangers = find_dangers(operations, fleet.name, snapshot, where)
     plan = Plan(
         engine=snapshot.engine,
         fleet=fleet.name,
         tenant=fleet.tenant,
         operations=tuple(operations),
-        acceptances=(*fleet.accept, *(Acceptance(danger=danger) for danger in sorted(set(accept)))),
+        acceptances=(*fleet.accept, *(Acceptance(danger=danger) for danger in flags)),
         provenance=where,
-        dangers=find_dangers(operations, fleet.name, snapshot, where),
+        dangers=dangers,
         fields={draft.operation.label: draft.fields for draft in drafts.made.values() if draft.fields},
         ignored=tuple(drafts.ignored),
-        warnings=(*drafts.warnings, *history_warnings(fleet, snapshot, where)),
+        warnings=(
+            *drafts.warnings,
+            *history_warnings(fleet, snapshot, where),
+            *new_keys(operations, {item.label: item.span for item in fleet.objects}),
+            *acceptance_warnings(fleet.accept, flags, dangers, now),
+        ),
         unowned=counted - owned,
         owned=owned,
     )
@@ -280,7 +295,7 @@ class _Drafts:
                 after=after,
                 precondition=Precondition(version=live.version, requires=item.requires),
                 reversible=True,
-                reason=_reason(fields, adopting),
+                reason=_reason(fields, live if adopting else None),
             ),
             None,
             fields,
@@ -335,9 +350,9 @@ def _window_over(body: Body | None, now: UnixMs) -> bool:
     return isinstance(body, (OrderBody, TransferBody)) and body.end_at * _MS_PER_MINUTE <= now
 
 
-def _reason(fields: Sequence[FieldDifference], adopting: bool) -> str:
-    if adopting:
-        return "adopted"
+def _reason(fields: Sequence[FieldDifference], adopted: LiveObject | None) -> str:
+    if adopted is not None:
+        return f"owned by {owner_of(adopted)} before"
     causes = {entry.cause for entry in fields}
     if causes <= {"change"}:
         return "changed"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from fleetctl.diagnostics import Diagnostic, code
+from fleetctl.diagnostics import Diagnostic, Span, code
 from fleetctl.model.bodies import Body, OrderBody, TransferBody
-from fleetctl.model.declared import Declared, Fleet, IgnoredDrift
+from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
 from fleetctl.model.live import Snapshot
-from fleetctl.plan.dangers import Provenance
-from fleetctl.units import format_time
+from fleetctl.model.operation import Operation
+from fleetctl.plan.dangers import Danger, Provenance
+from fleetctl.units import UnixMs, end_of_date_ms, format_time
 
 PAST_WINDOW = code(
     "past-window",
@@ -27,6 +29,24 @@ IGNORE_EXPIRED = code(
     "ignore-drift-expired",
     "An `ignoreDrift` entry is past its date",
     trigger="the day named by `until` has ended in UTC; the entry stops applying",
+    severity="warning",
+)
+ACCEPT_EXPIRED = code(
+    "accept-expired",
+    "An `accept` entry is past its date",
+    trigger="the day named by `until` has ended in UTC; the entry accepts nothing any more",
+    severity="warning",
+)
+ACCEPT_UNUSED = code(
+    "accept-unused",
+    "`--accept` names a danger that the plan does not have",
+    trigger="`plan --accept ID` where no danger of the plan has that id",
+    severity="warning",
+)
+NEW_KEY = code(
+    "pool-key-changed",
+    "A pool goes and one like it comes under another key",
+    trigger="one pool is archived and one is created that differs in nothing but key, name, policy and quota: with the old key it would be an update",
     severity="warning",
 )
 NO_HISTORY = code(
@@ -76,3 +96,56 @@ def history_warnings(fleet: Fleet, snapshot: Snapshot, where: Provenance) -> lis
             subject=f"fleet/{fleet.name}",
         )
     ]
+
+
+def acceptance_warnings(
+    declared: Iterable[Acceptance], flags: Iterable[str], dangers: Iterable[Danger], now: UnixMs
+) -> list[Diagnostic]:
+    """Acceptances that have no effect. One in the files that names no danger may wait for its change, and is not spoken of."""
+    found = {danger.id for danger in dangers}
+    ended = [item for item in declared if item.until is not None and now >= end_of_date_ms(item.until)]
+    return [
+        *(
+            ACCEPT_EXPIRED.at(
+                f"the acceptance of {item.danger} ended on {item.until}; renew it or remove it", span=item.span
+            )
+            for item in ended
+        ),
+        *(
+            ACCEPT_UNUSED.at(f"`{id}` is no danger of this plan; {_dangers_of(found)}")
+            for id in sorted(set(flags) - found)
+        ),
+    ]
+
+
+def _dangers_of(found: set[str]) -> str:
+    return f"it has {', '.join(sorted(found)[:5])}" if found else "it has none"
+
+
+def new_keys(operations: Sequence[Operation], spans: Mapping[str, Span | None]) -> list[Diagnostic]:
+    """Pools that are archived while just one pool like them is created; `spans` are the places of what is declared."""
+    gone, come = (
+        _by_make(item for item in operations if item.kind == "pool" and item.verb == verb)
+        for verb in ("remove", "create")
+    )
+    return [
+        NEW_KEY.at(
+            f"{old[0].label} is archived and {come[make][0].label} is created in its place; if it is the same pool under "
+            f"another name, write `idempotencyKey: {old[0].key}`, and it keeps its machines and what runs on them",
+            span=spans.get(come[make][0].label),
+            subject=come[make][0].label,
+        )
+        for make, old in gone.items()
+        if len(old) == 1 and len(come.get(make, ())) == 1
+    ]
+
+
+def _by_make(pools: Iterable[Operation]) -> dict[tuple[object, ...], list[Operation]]:
+    found: dict[tuple[object, ...], list[Operation]] = {}
+    for item in pools:
+        state = item.before or item.after or {}
+        found.setdefault(tuple(state.get(name) for name in _MAKE), []).append(item)
+    return found
+
+
+_MAKE = ("site", "class", "gpuModel", "sharing", "providerAccountId")

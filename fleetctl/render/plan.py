@@ -6,12 +6,12 @@ Dangers come first, then who gains and loses, then every operation in the order 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetctl.model.operation import VERBS, Operation
 from fleetctl.plan.compare import changed_paths
-from fleetctl.plan.dangers import Danger, unaccepted
+from fleetctl.plan.dangers import NOBODY, Danger, unaccepted
 from fleetctl.plan.planfile import PlanFile
 from fleetctl.render.document import (
     Block,
@@ -28,6 +28,7 @@ from fleetctl.render.document import (
     Verdict,
 )
 from fleetctl.render.loose import Loose
+from fleetctl.render.many import MANY, Figure, added_up, shared_blocks, summary
 from fleetctl.render.words import (
     CAUSES,
     MARKS,
@@ -85,11 +86,12 @@ def plan_document(file: PlanFile, *, now_ms: int, apply_with: Sequence[str]) -> 
     return [
         _verdict(file, len(dangers), len(open_dangers)),
         *_dangers(dangers, open_dangers),
+        *(summary(file.body.operations) if len(file.body.operations) > MANY else ()),
         *_impact(context),
         *_operations(file, context),
         *_ignored(context),
         *_warnings(context),
-        *_footer(file, context, apply_with if file.body.operations else ()),
+        *_footer(file, context, apply_with if file.body.operations else (), refused=bool(open_dangers)),
     ]
 
 
@@ -113,7 +115,7 @@ def _dangers(dangers: Sequence[Danger], open_dangers: Mapping[str, str]) -> Iter
     points: list[tuple[str, Tone | None]] = []
     for danger in dangers:
         why = open_dangers.get(danger.id)
-        state = f"not accepted: {why}" if why else "accepted"
+        state = "accepted" if why is None else "not accepted" if why == NOBODY else f"not accepted: {why}"
         points.append((f"{danger.id} ({state}): {danger.detail}", "bad" if why else "warn"))
     yield Items(points)
     if open_dangers:
@@ -126,42 +128,75 @@ def _dangers(dangers: Sequence[Danger], open_dangers: Mapping[str, str]) -> Iter
 
 
 def _impact(context: Loose) -> Iterator[Block]:
-    rows, tones, points = [], list[Tone | None](), list[tuple[str, Tone | None]]()
-    for row in context.objects("impact"):
-        before, after, used = (_amount(row, name) for name in ("before", "after", "inUse"))
-        effect, _, more = row.text("effect").partition("; ")
-        tenant, subject, resource = row.text("tenant"), row.text("object"), row.text("resource")
-        rows.append((tenant, subject, resource, f"{before} → {after}", used, effect))
-        queues = row.integer("inUse") > row.integer("after") and bool(more)
-        tones.append("warn" if queues else None)
-        if queues:
-            points.append((f"{tenant}, {resource} of {subject}: {more}", "warn"))
-    if rows:
-        yield Heading("Impact")
+    figures = [_figure(row) for row in context.objects("impact")]
+    added = len(figures) > MANY
+    if figures:
+        yield Heading("Impact, added up by tenant" if added else "Impact")
         columns = (
             Column("tenant"),
-            Column("object"),
+            Column("objects" if added else "object", right=added),
             Column("resource"),
             Column("before → after", right=True),
             Column("in use", right=True),
-            Column("effect", wraps=True),
+            Column("effect"),
         )
-        yield Table(columns, rows, tones)
+        shown = added_up(figures) if added else figures
+        rows = [
+            (
+                item.tenant,
+                item.subject,
+                item.resource,
+                f"{_amount(item, item.before)} → {_amount(item, item.after)}",
+                _amount(item, item.in_use),
+                item.effect,
+            )
+            for item in shown
+        ]
+        yield Table(columns, rows, ["warn" if item.queues else None for item in shown])
+    points: list[tuple[str, Tone | None]] = [
+        (f"{item.tenant}, {item.resource} of {item.subject}: {item.more}", "warn") for item in figures if item.queues
+    ]
     if points:
         yield Items(points)
-    oversold = [
-        f"{row.text('pool')}: {row.integer('offeredBefore')} → {row.integer('offeredAfter')} GPUs offered, "
-        f"{row.integer('inventoryGpus')} in inventory"
-        for row in context.objects("oversubscription")
-    ]
-    if oversold:
+    yield from _offered(context)
+
+
+def _offered(context: Loose) -> Iterator[Block]:
+    pools = list(context.objects("oversubscription"))
+    over = [row for row in pools if row.integer("offeredAfter") > row.integer("inventoryGpus")]
+    listed = over if len(pools) > MANY else pools
+    points: list[tuple[str, Tone | None]] = [(_offers_of(row), None) for row in listed]
+    if len(listed) < len(pools):
+        points.append(
+            (f"{counted(len(pools) - len(listed), 'more pool')} with no more offered than in inventory", None)
+        )
+    if points:
         yield Heading("GPUs offered to other tenants")
-        yield Items([(line, None) for line in oversold])
+        yield Items(points)
 
 
-def _amount(row: Loose, name: str) -> str:
-    value = row.integer(name)
-    return format_energy(value) if row.text("unit") == "uj" else str(value)
+def _offers_of(row: Loose) -> str:
+    before, after, there = (row.integer(name) for name in ("offeredBefore", "offeredAfter", "inventoryGpus"))
+    return f"{row.text('pool')}: {before} → {after} GPUs offered, {there} in inventory"
+
+
+def _figure(row: Loose) -> Figure:
+    effect, _, more = row.text("effect").partition("; ")
+    return Figure(
+        tenant=row.text("tenant"),
+        subject=row.text("object"),
+        resource=row.text("resource"),
+        unit=row.text("unit"),
+        before=row.integer("before"),
+        after=row.integer("after"),
+        in_use=row.integer("inUse"),
+        effect=effect,
+        more=more,
+    )
+
+
+def _amount(item: Figure, value: int) -> str:
+    return format_energy(value) if item.unit == "uj" else str(value)
 
 
 def _operations(file: PlanFile, context: Loose) -> Iterator[Block]:
@@ -172,8 +207,22 @@ def _operations(file: PlanFile, context: Loose) -> Iterator[Block]:
     own = {str(item.id): item.label for item in file.body.operations if item.kind != "tenant"}
     names = {**context.texts("names"), **own}
     spans = context.texts("spans")
-    for item in file.body.operations:
-        yield operation_block(item, names, spans.get(item.label, ""), _causes(context, item))
+    yield from operation_blocks(
+        file.body.operations, names, lambda item: spans.get(item.label, ""), lambda item: _causes(context, item)
+    )
+
+
+def operation_blocks(
+    operations: Sequence[Operation],
+    names: Names,
+    place_of: Callable[[Operation], str] = lambda _: "",
+    causes_of: Callable[[Operation], Mapping[str, str]] = lambda _: {},
+) -> Iterator[Change]:
+    """Every operation, in order; where there are many, those that are alike in one block."""
+    if len(operations) <= MANY:
+        yield from (operation_block(item, names, place_of(item), causes_of(item)) for item in operations)
+    else:
+        yield from shared_blocks(operations, lambda item: operation_block(item, names, "", causes_of(item)), place_of)
 
 
 def operation_block(item: Operation, names: Names, place: str = "", causes: Mapping[str, str] | None = None) -> Change:
@@ -246,7 +295,7 @@ def _warnings(context: Loose) -> Iterator[Block]:
         yield Items(points)
 
 
-def _footer(file: PlanFile, context: Loose, apply_with: Sequence[str]) -> Iterator[Block]:
+def _footer(file: PlanFile, context: Loose, apply_with: Sequence[str], *, refused: bool) -> Iterator[Block]:
     body = file.body
     facts = [
         ("digest", file.digest),
@@ -256,7 +305,10 @@ def _footer(file: PlanFile, context: Loose, apply_with: Sequence[str]) -> Iterat
         ("commit", context.text("commit") or "none"),
         ("planned", f"{context.text('time')} by {context.text('tool')} on {context.text('host')}"),
         ("journal", counted(context.nested("journal").integer("length"), "entry", "entries")),
-        ("live", f"{context.integer('owned')} owned by this fleet, {context.integer('unowned')} others left alone"),
+        (
+            "live",
+            f"{context.integer('owned')} owned by this fleet, {counted(context.integer('unowned'), 'other')} left alone",
+        ),
     ]
     if body.acceptances:
         facts.append(("accepted", ", ".join(_acceptance(item.danger, item.until) for item in body.acceptances)))
@@ -264,7 +316,7 @@ def _footer(file: PlanFile, context: Loose, apply_with: Sequence[str]) -> Iterat
         facts.append(("signatures", str(len(file.signatures))))
     yield Facts(facts)
     if apply_with:
-        yield Paragraph("Apply exactly this:")
+        yield Paragraph("Apply exactly this, once its dangers are accepted:" if refused else "Apply exactly this:")
         yield Verbatim(apply_with)
 
 

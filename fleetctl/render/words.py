@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fleetctl.canonical import is_digest
+from fleetctl.model.bodies import OWNER_QUOTA_DEFAULT
 from fleetctl.model.codec import field_names, unwide
 from fleetctl.model.ids import Kind
 from fleetctl.model.operation import Verb
@@ -52,6 +53,7 @@ CAUSES: Final[Mapping[str, str]] = {"change": "changed", "drift": "drifted", "bo
 _SUFFIXES = (("Uj", format_energy), ("Ms", format_duration), ("Min", format_time), ("Microusd", format_money))
 _AS_GIVEN = frozenset({"policy", "quota", "ownerQuota", "labels", "approvers", "witnesses"})
 """Fields whose entries have names of other people's choosing, so that a suffix in them means nothing."""
+_QUOTAS = ("quota", "ownerQuota")
 _REFERENCES = frozenset({"site", "pool", "parent", "marketPool", "from", "to"})
 """Fields that hold ids; elsewhere a text that happens to be an id is a text."""
 _FIRST = ("name", "protect", "explicitOnly")
@@ -77,6 +79,8 @@ def shown_field(path: str) -> str:
     parts = split_path(path)
     if parts[0] == "policy" and len(parts) == 2:
         return f"policy.{DURATION_NAMES.get(parts[1], parts[1])}"
+    if parts[0] in _QUOTAS:
+        return ".".join(parts)  # the rest is one resource, so no backslash is needed to tell names apart
     if parts[0] in _AS_GIVEN:
         return path
     last = parts[-1]
@@ -104,14 +108,18 @@ def shown_value(path: str, value: Any, names: Names) -> str:
 def _form(path: str) -> tuple[str, Callable[[int], str] | None, bool]:
     """How a field's values are written: the suffix that its numbers go by and what writes them, and whether it is a decimal."""
     parts = split_path(path)
-    if parts[0] in ("quota", "ownerQuota"):
-        return "", str, False
+    if parts[0] in _QUOTAS:
+        return "", _quota, False
     decimal = parts[0] == "policy" and _is_decimal(parts[1:])
     suffixed = parts[-1] if parts[0] not in _AS_GIVEN else ""
     if parts[0] == "policy" and len(parts) == 2 and parts[1] in DURATION_NAMES:
         suffixed = "Ms"
     suffix, write = next((item for item in _SUFFIXES if suffixed.endswith(item[0])), ("", None))
     return suffix, write, decimal
+
+
+def _quota(count: int) -> str:
+    return f"{count} (no limit)" if count == OWNER_QUOTA_DEFAULT["gpu"] else str(count)
 
 
 def _is_decimal(policy_path: Sequence[str]) -> bool:

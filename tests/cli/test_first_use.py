@@ -52,3 +52,43 @@ def test_import_takes_an_object_as_plans_write_it(home: Home) -> None:
 def test_explain_leads_from_the_engines_word_to_the_codes(home: Home) -> None:
     assert "it is the engine's word for: conflict, " in home.run("explain", "CONFLICT").err
     assert "near it: unknown-field" in home.run("explain", "Unknown-Fild").err
+
+
+def test_a_slip_in_an_acceptance_is_said_where_it_is_given(home: Home) -> None:
+    home.write("fleet.yaml", FLEET.partition("entitlements:")[0])
+    slip = home.run("plan", ".", "--accept", "share", "--now", NOW)
+    assert slip.exit == 64 and "`share` is no danger; write its id as the plan shows it" in slip.err
+    shown = home.ok("plan", ".", "-o", "plan.json", "--accept", "share:fleet/eu-tset", "--now", NOW).out
+    assert "accept-unused: `share:fleet/eu-tset` is no danger of this plan; it has share:fleet/eu-test" in " ".join(
+        shown.split()
+    )
+    refused = home.run("apply", "plan.json", "--accept", "share:fleet/eu-tset", "--now", NOW)
+    assert refused.exit == 3 and "(`share:fleet/eu-tset` is no danger of this plan)" in refused.err
+    assert "Apply exactly this, once its dangers are accepted:" in shown
+    home.ok("apply", "plan.json", "--accept", "share:fleet/eu-test", "--now", NOW)
+
+
+def test_an_acceptance_past_its_day_is_a_warning(home: Home) -> None:
+    home.write("more.yaml", "accept: [{danger: 'share:fleet/eu-test', reason: agreed, until: 2020-01-01}]\n")
+    assert "more.yaml:1:10: accept-expired: " in home.ok("plan", ".", "--now", NOW).out
+
+
+def test_a_refusal_names_objects_as_people_know_them(home: Home) -> None:
+    home.write(
+        "fleet.yaml",
+        FLEET.replace("sites:\n", "sites:\n  ams2: {kind: shared, region: eu-west}\n").replace(
+            "site: fra1", "site: ams2"
+        ),
+    )
+    moved = home.run("plan", ".", "--now", NOW)
+    assert moved.exit == 1 and "`site` of pool/pool-fra1-h100 is site/fra1 and cannot become site/ams2" in moved.err
+
+
+def test_what_another_fleet_took_over_is_said_to_be_there(home: Home) -> None:
+    taken = home.ok("import", "pool", "pool-fra1-h100", "--fleet", "second").out
+    home.write("second/fleet.yaml", taken)
+    adopted = home.ok("plan", "second", "-o", "plan.json", "--now", NOW).out
+    assert "adopt pool/pool-fra1-h100  (fleet.yaml:5:3; owned by fleet eu-test before)" in adopted
+    home.ok("apply", "plan.json", "--now", NOW)
+    lost = home.run("plan", "fleet.yaml", "--now", NOW)
+    assert lost.exit == 1 and "owned by fleet second; to take it over write `adopt: pool_" in lost.err

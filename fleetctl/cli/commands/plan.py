@@ -11,13 +11,15 @@ from fleetctl.cli.command import Settings, command
 from fleetctl.cli.files import write_whole
 from fleetctl.cli.fleets import fleet_and_engine, read_plan_bytes
 from fleetctl.cli.output import emit
-from fleetctl.cli.types import FILE_PATH
+from fleetctl.cli.types import DANGER, FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.outcome import check_document, check_json
 from fleetctl.render.plan import plan_document, plan_json, unaccepted_dangers
 
 _PLAN = click.argument("plan_path", metavar="PLAN", type=FILE_PATH)
-ACCEPT = click.option("--accept", metavar="ID", multiple=True, help="Accept a danger by its id, kind:object.")
+ACCEPT = click.option(
+    "--accept", metavar="ID", multiple=True, type=DANGER, help="Accept a danger by its id, kind:object."
+)
 
 
 @command("plan")

@@ -184,7 +184,7 @@ def test_no_plan_changes_the_engines_settings(tmp_path: Path) -> None:
             "id": "settings",
             "precondition": {"version": 1},
             "reversible": True,
-            "reason": "adopted",
+            "reason": "owned by no fleet before",
             "before": state,
             "after": state | {"requiredWitnesses": 0},
         }

@@ -62,10 +62,10 @@ Plan for fleet eu: 2 to create, 3 to update, 2 to remove; 2 dangers, 2 not accep
 
 Dangers
 
-- share:fleet/eu (not accepted: nobody accepted it): removes 1 of the fleet's 8 objects and 0 of its
-  64 GPUs in inventory: more than 10 %
-- shrink-below-use:offer/p1/acme (not accepted: nobody accepted it): gpu 32 → 16 with 24 in use;
-  what runs keeps running, nothing new fits until use falls
+- share:fleet/eu (not accepted): removes 1 of the fleet's 8 objects and 0 of its 64 GPUs in
+  inventory: more than 10 %
+- shrink-below-use:offer/p1/acme (not accepted): gpu 32 → 16 with 24 in use; what runs keeps
+  running, nothing new fits until use falls
 
 Apply refuses these until they are accepted: in the fleet files under `accept` (danger:
 share:fleet/eu), or with `--accept share:fleet/eu`.
@@ -111,6 +111,11 @@ Operations, in the order in which they are done
       ~ limit.energy: absent → 60 MJ (changed)
   - archive pool/p2  (left the files; cannot be undone)
 
+Warnings
+
+- pool-key-changed: pool/p2 is archived and pool/p3 is created in its place; if it is the same pool
+  under another name, write `idempotencyKey: p2`, and it keeps its machines and what runs on them
+
 digest   {digest}
 context  {context}
 engine   eng_test
@@ -120,7 +125,7 @@ planned  2026-11-30T00:00:00.000Z by test on test
 journal  0 entries
 live     8 owned by this fleet, 0 others left alone
 
-Apply exactly this:
+Apply exactly this, once its dangers are accepted:
 
   fleetctl apply plan.json
 """.replace("{commit}", "b" * 40)
@@ -156,6 +161,45 @@ def test_drift_is_told_from_change() -> None:
     shown = text(world.file(world.plan(wanted), wanted))
     assert "~ priority: 5 → 0 (drifted)" in shown
     assert "~ quota.gpu: 40 → 16 (changed and drifted)" in shown
+
+
+def many(quota: int, **odd: int) -> dict[str, dict[str, Any]]:
+    """Fifty tenants with one offer each, of `quota` GPUs where `odd` does not say another figure."""
+    tenants: dict[str, dict[str, Any]] = {f"tenant/t{number}": {} for number in range(50)}
+    offers = {f"offer/p1/t{number}": {"quota": {"gpu": odd.get(f"t{number}", quota)}} for number in range(50)}
+    return {"site/fra1": {}, "pool/p1": {}, **tenants, **offers}
+
+
+def test_many_operations_that_are_alike_share_a_block_and_the_odd_one_stands_out() -> None:
+    world = World()
+    world.converge(fleet(many(8)))
+    wanted = fleet(many(9, t20=90))
+    page = text(world.file(world.plan(wanted), wanted))
+    operations = page.partition("Operations, ")[2]
+    assert "kind   update\noffer      50\n" in page
+    assert "~ update offer/p1/t20\n      ~ quota.gpu: 8 → 90 (changed)\n" in operations
+    assert operations.count("quota.gpu: 8 → 9 (changed)") == 2  # before and after the odd one: the order is kept
+    for number in range(50):
+        assert operations.count(f"offer/p1/t{number}") >= 1
+    assert len(page.splitlines()) < 110
+
+
+def test_many_creations_take_a_line_for_their_fields() -> None:
+    world = World()
+    wanted = fleet(many(8))
+    page = text(world.file(world.plan(wanted), wanted))
+    assert "  + create offer/p1/t7\n      + name: t7; pool: pool/p1; to: t7; quota.gpu: 8; priority: 0\n" in page
+
+
+def test_the_impact_of_many_operations_is_added_up_by_tenant() -> None:
+    world = World()
+    before: dict[str, dict[str, Any]] = {"site/fra1": {}, "tenant/acme": {}, "tenant/beta": {}}
+    before |= {f"pool/p{number}": {} for number in range(50)}
+    world.converge(fleet(before))
+    wanted = fleet(before | {f"offer/p{number}/acme": {"quota": {"gpu": number}} for number in range(50)})
+    page = text(world.file(world.plan(wanted), wanted))
+    assert "Impact, added up by tenant" in page
+    assert "acme         49  gpu             0 → 1225       0  gains\n" in page
 
 
 def test_ignored_drift_and_warnings_are_listed() -> None:
