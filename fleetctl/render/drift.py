@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.plan.drift import Drift, DriftItem
+from fleetctl.render.actors import actor_words
 from fleetctl.render.document import Block, Document, Heading, Items, Tone, Verdict
 from fleetctl.render.words import counted, shown_field, shown_value
 from fleetctl.units import format_ms
@@ -85,7 +86,8 @@ def drift_document(report: DriftView) -> Document:
 def _line(item: DriftItem, culprit: CulpritView | None) -> str:
     if culprit is None:
         return f"{_moved(item)}; nobody did it through the engine"
-    return f"{_moved(item)}; last moved by {culprit.actor} at {format_ms(culprit.at_ms)}, journal entry {culprit.entry}"
+    by = actor_words(culprit.actor)
+    return f"{_moved(item)}; last moved by {by} at {format_ms(culprit.at_ms)}, journal entry {culprit.entry}"
 
 
 def _moved(item: DriftItem) -> str:

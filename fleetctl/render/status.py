@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fleetctl.model.live import FleetRecord
 from fleetctl.model.operation import Operation
+from fleetctl.render.actors import actor_words, is_self_declared
 from fleetctl.render.attestation import (
     WitnessedView,
     attestation_facts,
@@ -147,7 +148,7 @@ def history_document(entries: Sequence[HistoryView], names: Names) -> Document:
     for item in entries:
         about = [item.event if item.method is None else item.method]
         about += [f"fleet {item.fleet}"] if item.fleet else []
-        facts = [("by", item.actor), ("witnessed", "yes" if item.witnessed else "no: the steward's word only")]
+        facts = [("by", actor_words(item.actor)), ("witnessed", "yes" if item.witnessed else "no: the steward's word only")]
         for name, value in (("commit", item.commit), ("plan", item.plan)):
             if value is not None:
                 facts.append((name, value))
@@ -183,6 +184,7 @@ def _entry_json(item: HistoryView) -> dict[str, Any]:
         "event": item.event,
         "at": format_ms(item.at_ms),
         "actor": item.actor,
+        "self_declared": is_self_declared(item.actor),
         "witnessed": item.witnessed,
     }
     for name, value in (("fleet", item.fleet), ("commit", item.commit), ("plan", item.plan), ("method", item.method)):

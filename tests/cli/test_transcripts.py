@@ -61,7 +61,8 @@ class Session:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
 def test_transcript(tmp_path: Path, path: Path) -> None:
-    home = Home(path=tmp_path)
+    # Wide enough that no line is broken elsewhere because a machine has a longer name.
+    home = Home(path=tmp_path, env={"FLEETCTL_WIDTH": "160"})
     home.write("fleet.yaml", FLEET)
     session, made = Session(home), list[str]()
     wanted = path.read_text(encoding="utf-8")
