@@ -48,7 +48,7 @@ def wrapped(text: str, columns: int) -> list[str]:
     lines, current, used = list[str](), [words[0]], width(words[0])
     for word in words[1:]:
         size = width(word)
-        if used + 1 + size > columns and used:
+        if used + 1 + size > columns and any(current):
             lines.append(" ".join(current))
             current, used = [word], size
         else:

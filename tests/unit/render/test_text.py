@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleetctl.render.document import (
@@ -29,6 +29,7 @@ _SGR = re.compile(r"\x1b\[[0-9]+m")
 
 
 @given(WORDS, st.integers(min_value=1, max_value=100))
+@example("\u0301 a", 1)
 def test_wrapping_loses_nothing_and_breaks_no_word(text: str, columns: int) -> None:
     lines = wrapped(text, columns)
     assert " ".join(lines) == text
