@@ -13,6 +13,7 @@ from fleetctl.engine.indexes import INDEX_TAMPERED, check_quotas
 from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.planning import Source, provenance
 from fleetctl.engine.rebuild import differences
+from fleetctl.engine.records import check_kept
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, journal_events, read_usages, verify_stream
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
@@ -107,6 +108,7 @@ def _whole(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Verifi
 
 
 def _check_tables(engine: Engine, reader: Reader) -> None:
+    check_kept(journal_events(engine, reader, journal_stream(reader)), reader.document)
     off = differences(engine, reader)
     if off:
         named = ", ".join(off[:5])

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import Tampered
-from fleetctl.ledger.entries import Applied, Called, JournalEvent
+from fleetctl.ledger.entries import Applied, Called, JournalEvent, Reported
 from fleetctl.model.operation import Operation, OperationError, operation_from_json
 
 DOCUMENT_MISSING = code(
     "document-missing",
     "A document that the journal names is missing or was changed",
-    trigger="a plan's body or a request is not kept under its digest any more",
+    trigger="a plan's body or context, a request or a report is not kept under its digest any more",
     exit_code=3,
 )
 
@@ -56,6 +56,21 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
                 DOCUMENT_MISSING.at(f"entry {entry} names a document that cannot be read: {error}")
             ) from None
         yield Record(entry=entry, event=event, tenant=tenant, fleet=fleet, operations=typed, origin=origin)
+
+
+def check_kept(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> None:
+    """Every document that an entry names is there, those too that nothing folds. Raises Tampered."""
+    for entry, event in events:
+        for digest in _named(event):
+            load_document(documents, digest.hex(), entry)
+
+
+def _named(event: JournalEvent) -> tuple[bytes, ...]:
+    if isinstance(event, Applied):
+        return event.plan, event.context
+    if isinstance(event, Called):
+        return (event.request,)
+    return (event.report,) if isinstance(event, Reported) else ()
 
 
 def origin_of(plan: Mapping[str, Any]) -> tuple[str, str] | None:
