@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from the code: diagnostics, commands, schemas.
+"""Writes the reference pages that are made from the code: diagnostics, commands, schemas, conformance.
 
 usage: generate_docs.py [--check]      (--check writes nothing and exits 1 when a page is not what would be written)
 """
@@ -36,7 +36,15 @@ def pages() -> dict[Path, str]:
         REFERENCE / "diagnostics.md": diagnostics_page(diagnostics.REGISTRY.values()),
         REFERENCE / "commands.md": commands_page(dict(commands())),
         REFERENCE / "schemas.md": schemas_page(sorted(SCHEMAS.glob("*"))),
+        REFERENCE / "conformance.md": _conformance_page(),
     }
+
+
+def _conformance_page() -> str:
+    if str(ROOT) not in sys.path:  # run as a file, the folder of the scripts is there in its place
+        sys.path.insert(0, str(ROOT))
+    text: str = importlib.import_module("scripts.conformance").page(GENERATED)
+    return text
 
 
 def load_everything() -> None:

@@ -52,6 +52,7 @@ def derived(engine: Engine, claim: str = "next", **changes: object) -> claims.Ad
 
 
 @pytest.mark.parametrize("every", [1, 256])
+@pytest.mark.clause("pool/1 §7.7", "pool/1 §7.21", "pool/1 §7.22", "pool/1 §2.6 (1)", "pool/1 §2.6 (2)", "pool/1 §3")
 def test_the_most_that_observed_runs_cost_is_reserved_as_a_model(engine: Engine, every: int) -> None:
     """readings A58: HW 90, ES 500, HW 110, MB 100 give 110, spread 90 to 110, from 3 of 4; also from a checkpoint."""
     engine = replace(engine, checkpoint_every=every)
@@ -73,6 +74,7 @@ def test_the_most_that_observed_runs_cost_is_reserved_as_a_model(engine: Engine,
     assert (sealed.reserved_uj, sealed.grade, sealed.workload_class) == (110, "ModelBased", "train")  # type: ignore[union-attr]  # an Admitted
 
 
+@pytest.mark.clause("pool/1 §7.24", "pool/1 §2.6 (3)")
 def test_a_tenant_is_not_measured_by_being_like_another(engine: Engine) -> None:
     """readings A57, A59: the same class, to the byte, and the same entitlement."""
     for number in range(3):
@@ -85,6 +87,7 @@ def test_a_tenant_is_not_measured_by_being_like_another(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(("required", "runs"), [(0, 1), (1, 1), (2, 2), (5, 5)])
+@pytest.mark.clause("pool/1 §7.23", "pool/1 §2.6 (2)")
 def test_the_required_count_is_the_callers_and_0_is_1(engine: Engine, required: int, runs: int) -> None:
     for number in range(runs):
         found = derived(engine, required=required)
@@ -94,6 +97,7 @@ def test_the_required_count_is_the_callers_and_0_is_1(engine: Engine, required: 
     assert isinstance(derived(engine, required=required), claims.Admission)
 
 
+@pytest.mark.clause("pool/1 §7.24", "pool/1 §2.6 (3)")
 def test_what_is_refused_before_any_estimate(engine: Engine) -> None:
     """§2.6, an empty class; a claim id used before; §4.1, an entitlement that is not there needs no estimate to be denied."""
     for name, code in (("", "empty-class"), ("  ", "bad-ledger-identifier")):

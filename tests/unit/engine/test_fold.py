@@ -289,6 +289,7 @@ def ground(tmp_path: Path, **how: Any) -> Engine:
     return engine
 
 
+@pytest.mark.clause("pool/1 §7.10", "pool/1 §6.1")
 def test_usage_resumed_from_a_checkpoint_equals_usage_from_genesis_at_every_prefix(tmp_path: Path) -> None:
     """ledger.md: "a test proves replay-from-genesis equal to resume at every prefix"."""
     engine = ground(tmp_path)

@@ -185,6 +185,7 @@ def test_a_report_edited_behind_the_engines_back_is_found_where_it_cannot_be(eng
 
 
 @pytest.mark.parametrize("case", cases("victims"))
+@pytest.mark.clause("pool/1 §7.8", "pool/1 §7.9", "pool/1 §5.1", "pool/1 §5.2 (1)", "pool/1 §5.2 (2)")
 def test_victims(tmp_path: Path, case: Mapping[str, Any]) -> None:
     engine = te.new_engine(tmp_path / "engine")
     te.applied(engine, te.fleet(*map(entitlement, case["entitlements"])))
@@ -226,6 +227,16 @@ def test_no_claims_no_victims(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", cases("idle"))
+@pytest.mark.clause(
+    "pool/1 §7.25",
+    "pool/1 §7.26",
+    "pool/1 §7.27",
+    "pool/1 §7.28",
+    "pool/1 §2.7 (1)",
+    "pool/1 §2.7 (2)",
+    "pool/1 §2.7 (3)",
+    "pool/1 §2.7 (4)",
+)
 def test_idle(tmp_path: Path, case: Mapping[str, Any]) -> None:
     engine = te.new_engine(tmp_path / "engine")
     te.applied(engine, te.fleet(te.entitlement(energy_uj=10_000)))

@@ -67,6 +67,7 @@ def refusal(engine: Engine, work: object) -> str:
 # ------------------------------------------------------------------------------------------------------- claims
 
 
+@pytest.mark.clause("pool/1 §7.11")
 def test_an_admission_reserves_and_a_release_charges_in_its_place(engine: Engine) -> None:
     found = admit(engine, "c1", workload_class="train")
     assert (found.verdict.outcome.value, found.entry, found.stream) == ("Admit", 0, "entitlements")

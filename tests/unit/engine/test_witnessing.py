@@ -62,6 +62,7 @@ def test_both_heads_are_countersigned_after_an_apply(tmp_path: Path) -> None:
     assert (report.grading.grade, report.journal.grading.grade) == ("witnessed", "witnessed")
 
 
+@pytest.mark.clause("pool/1 §7.16", "pool/1 §6.8 (1)")
 def test_a_claim_after_the_last_receipt_lowers_the_grade_and_the_next_apply_raises_it(tmp_path: Path) -> None:
     engine = engine_with(tmp_path, te.InProcess())
     te.applied(engine, te.one_pool())

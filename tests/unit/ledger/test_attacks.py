@@ -52,6 +52,19 @@ def run(given: dict[str, Any]) -> Report:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.clause(
+    "pool/1 §7.12",
+    "pool/1 §7.13",
+    "pool/1 §7.14",
+    "pool/1 §7.15",
+    "pool/1 §7.17",
+    "pool/1 §6.4 (1)",
+    "pool/1 §6.4 (2)",
+    "pool/1 §6.5",
+    "pool/1 §6.6",
+    "pool/1 §6.7",
+    "pool/1 §6.8 (2)",
+)
 def test_attack_gets_its_verdict(case: dict[str, Any]) -> None:
     expected = dict(case["expected"])
     if expected["result"] == "error":

@@ -61,18 +61,21 @@ def test_the_json_of_a_good_ledger() -> None:
     }
 
 
+@pytest.mark.clause("pool/1 §7.10", "pool/1 §6.4 (1)")
 def test_the_json_of_a_failed_ledger_derives_nothing() -> None:
     answer = usage_report(join(USAGE)[:-1]).to_json()
     assert answer["first_fault"] == {"index": 3, "axis": "authenticity", "code": "bad-frame"}
     assert "usage" not in answer and json.loads(json.dumps(answer)) == answer
 
 
+@pytest.mark.clause("pool/1 §7.16", "pool/1 §6.8 (1)")
 def test_a_self_attested_report_says_what_it_cannot_see() -> None:
     """A63: a dropped tail is undetectable from the chain, and the output says so."""
     short = usage_report(join(USAGE[:3]))
     assert short.ok and short.to_json()["notes"] == [TAIL_NOTE]
 
 
+@pytest.mark.clause("pool/1 §7.16", "pool/1 §6.8 (1)")
 def test_a_co_located_witness_never_raises_the_grade() -> None:
     own = receipts.issue(USAGE[-1].head, at_ms=AT_MS, signer=CO_LOCATED)
     answer = usage_report(receipts=[own]).to_json()

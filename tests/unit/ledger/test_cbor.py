@@ -34,6 +34,7 @@ def test_round_trip_and_agreement_with_cbor2(value: Any) -> None:
 
 
 @given(st.binary(max_size=60))
+@pytest.mark.clause("pool/1 §7.14", "pool/1 §6.6")
 def test_what_is_read_is_written_again_as_it_was(data: bytes) -> None:
     """No two byte strings share one value (pool/1 §6.6)."""
     try:

@@ -12,6 +12,7 @@ SHARDS = 4
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.clause("pool/1 §7.13", "pool/1 §7.14", "pool/1 §6.5", "pool/1 §6.6")
 def test_every_substitution_of_a_byte_is_refused(shard: int) -> None:
     assert examine(LEDGER, ledger=ENTITLEMENTS, key=STEWARD.public_key).ok
     accepted = []

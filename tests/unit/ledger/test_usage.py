@@ -27,12 +27,14 @@ def usage(**figures: object) -> dict[str, EntitlementUsage]:
     return {"ml": EntitlementUsage(**{"spent_uj": 0, "reserved_uj": 0, "devices": 0, **figures})}  # type: ignore[arg-type]  # shorthand
 
 
+@pytest.mark.clause("pool/1 §7.11")
 def test_release_charges_the_actual_figure_in_place_of_the_reservation() -> None:
     """§6.2, A76: reserved 100, preempted at 37."""
     events = (admitted("c1", reserved_uj=100), released("c1", spent_uj=37))
     assert folded(*events).usage == usage(spent_uj=37, grade="HwShunt")
 
 
+@pytest.mark.clause("pool/1 §7.11")
 def test_an_overrun_is_charged_what_it_cost() -> None:
     """§6.3."""
     assert folded(admitted("c1", reserved_uj=100), released("c1", spent_uj=500)).usage["ml"].spent_uj == 500
@@ -45,6 +47,7 @@ def test_an_open_admission_keeps_its_reservation() -> None:
     assert list(fold.open_claims) == ["c1"] and fold.open_claims["c1"].seq == 0
 
 
+@pytest.mark.clause("pool/1 §7.3")
 def test_the_weakest_grade_of_the_figures_that_count() -> None:
     """A72; a reservation's grade counts while it stands, a settled figure's for good."""
     guess = admitted("c1", reserved_uj=10, grade="Estimator")
@@ -64,6 +67,7 @@ def test_a_placement_that_failed_is_known_to_have_spent_nothing_and_is_no_eviden
     assert fold.usage["ml"].spent_uj == 0
 
 
+@pytest.mark.clause("pool/1 §7.21")
 def test_evidence_counts_observed_figures_and_keeps_their_spread() -> None:
     """A58: HW 90, ES 500, HW 110, then MB 100."""
     figures = ((90, GRADES[0]), (500, GRADES[2]), (110, GRADES[0]), (100, GRADES[1]))
@@ -74,6 +78,7 @@ def test_evidence_counts_observed_figures_and_keeps_their_spread() -> None:
     assert fold.evidence == {("ml", "train"): ClassEvidence(seen=4, evidence=3, min_uj=90, max_uj=110)}
 
 
+@pytest.mark.clause("pool/1 §7.24")
 def test_evidence_is_kept_by_entitlement_and_class_bytes() -> None:
     """A57, A59: one tenant's runs are not another's; `Train` is not `train`; no class is no evidence."""
     events: list[Event] = []
@@ -105,6 +110,7 @@ def test_borrowed_as_sealed_is_reported_on_replay() -> None:
         ((admitted("c1"), released("c1"), admitted("c1")), "duplicate-admit"),
     ],
 )
+@pytest.mark.clause("pool/1 §7.12", "pool/1 §6.4 (2)")
 def test_an_inconsistent_event_moves_nothing(events: tuple[Event, ...], code: str) -> None:
     """§6.4, A62."""
     fold = folded(*events[:-1])
@@ -166,6 +172,7 @@ def plain_sums(events: list[Event]) -> Iterator[tuple[str, EntitlementUsage]]:
 
 
 @given(streams())
+@pytest.mark.clause("pool/1 §7.10", "pool/1 §6.1")
 def test_the_fold_is_the_sum_of_its_events(events: list[Event]) -> None:
     fold = folded(*events)
     assert list(fold.usage.items()) == list(plain_sums(events))

@@ -53,6 +53,7 @@ def test_streams_under_other_libraries(ledger: str) -> None:
 
 
 @pytest.mark.parametrize("ledger", STREAMS)
+@pytest.mark.clause("pool/1 §7.13")
 def test_streams_verify_and_pycose_agrees(ledger: str) -> None:
     data = b"".join(bytes.fromhex(item["entry"]) for item in VECTORS["streams"][ledger])
     assert verify(data, ledger=LedgerId(ledger), key=STEWARD_KEY).length == len(VECTORS["streams"][ledger])

@@ -99,6 +99,7 @@ def test_verify_raises_with_a_diagnostic_for_each_axis() -> None:
     assert refused.value.exit_code == 3
 
 
+@pytest.mark.clause("pool/1 §6.4 (1)")
 def test_first_fault_of_a61() -> None:
     """A61: flip a byte of a value in entry 3 of 10."""
     sealed = seal_all(history(5))

@@ -247,6 +247,7 @@ def test_a_ledger_is_held_to_the_key_it_started_with() -> None:
     assert memory.ask(request(2, 4)).status == 200
 
 
+@pytest.mark.clause("pool/1 §7.15", "pool/1 §6.7")
 def test_a_roster_with_its_own_key_is_refused() -> None:
     witness.check_roster({"root-steward": [STEWARD.public_key]}, WITNESS.public_key)
     with pytest.raises(BadInput) as refused:

@@ -196,6 +196,18 @@ def _check_kept_sums(state: TreeState, pick: Pick) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.clause(
+    "pool/1 §7.1",
+    "pool/1 §7.2",
+    "pool/1 §7.4",
+    "pool/1 §7.5",
+    "pool/1 §2.1",
+    "pool/1 §2.2 (1)",
+    "pool/1 §2.2 (2)",
+    "pool/1 §4",
+    "pool/1 §4.4",
+    "pool/1 §4.5",
+)
 def test_decisions_on_seeded_trees(seed: int) -> None:
     """P1 to P7, on a thousand trees a seed."""
     generator = random.Random(seed)
@@ -216,6 +228,7 @@ _occupants = st.dictionaries(st.text(min_size=1, max_size=3), st.integers(0, 2**
 
 
 @given(st.integers(0, 2**63 - 1), st.sampled_from(Grade), _occupants, st.randoms())
+@pytest.mark.clause("pool/1 §7.3", "pool/1 §7.18", "pool/1 §7.19", "pool/1 §2.5 (1)", "pool/1 §2.5 (2)")
 def test_attribution_conserves_and_ignores_order(
     total: int, grade: Grade, weights: Mapping[str, int], shuffler: random.Random
 ) -> None:
@@ -253,6 +266,7 @@ _workloads = st.lists(
 
 
 @given(_workloads, st.randoms())
+@pytest.mark.clause("pool/1 §7.9", "pool/1 §5.2 (1)", "pool/1 §5.2 (2)")
 def test_the_order_of_victims_is_total(workloads: list[Workload], shuffler: random.Random) -> None:
     """P10: insertion order does not matter, and every adjacent pair is in the order of §5.2."""
     ranking = rank(workloads)
@@ -291,6 +305,16 @@ _policies = st.builds(
 
 
 @given(_policies, _observed, st.randoms())
+@pytest.mark.clause(
+    "pool/1 §7.25",
+    "pool/1 §7.26",
+    "pool/1 §7.27",
+    "pool/1 §7.28",
+    "pool/1 §2.7 (1)",
+    "pool/1 §2.7 (2)",
+    "pool/1 §2.7 (3)",
+    "pool/1 §2.7 (4)",
+)
 def test_no_threshold_makes_a_guess_idle(
     policy: IdlePolicy, workloads: list[Observed], shuffler: random.Random
 ) -> None:

@@ -27,6 +27,19 @@ def _cases(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", _cases("readings") + _cases("vectors"))
+@pytest.mark.clause(
+    "pool/1 §7.1",
+    "pool/1 §7.2",
+    "pool/1 §7.4",
+    "pool/1 §7.5",
+    "pool/1 §7.6",
+    "pool/1 §2.1",
+    "pool/1 §2.2 (1)",
+    "pool/1 §2.2 (2)",
+    "pool/1 §4",
+    "pool/1 §4.4",
+    "pool/1 §4.5",
+)
 def test_decide(case: Mapping[str, Any]) -> None:
     state, claim = read_state(case["tree"]), read_claim(case["claim"])
     before = write_usage(state)
@@ -39,6 +52,7 @@ def test_decide(case: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", _cases("readings") + _cases("vectors"))
+@pytest.mark.clause("pool/1 §7.6")
 def test_explain_agrees_with_the_verdict(case: Mapping[str, Any]) -> None:
     """4.5: a verdict comes with its reason, in the figures that it rests on."""
     verdict = decide(read_state(case["tree"]), read_claim(case["claim"]))
@@ -57,6 +71,7 @@ def test_explain_agrees_with_the_verdict(case: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", _cases("sequences"))
+@pytest.mark.clause("pool/1 §7.11")
 def test_sequence(case: Mapping[str, Any]) -> None:
     """What admissions and releases do to usage (§3, §6.2)."""
     state = read_state(case["tree"])
@@ -101,6 +116,35 @@ def _reading(text: str | None) -> Figure | None:
 
 
 @pytest.mark.parametrize("case", _cases("pure-commands"))
+@pytest.mark.clause(
+    "pool/1 §7.3",
+    "pool/1 §7.8",
+    "pool/1 §7.9",
+    "pool/1 §7.18",
+    "pool/1 §7.19",
+    "pool/1 §7.20",
+    "pool/1 §7.21",
+    "pool/1 §7.22",
+    "pool/1 §7.23",
+    "pool/1 §7.24",
+    "pool/1 §7.25",
+    "pool/1 §7.26",
+    "pool/1 §7.27",
+    "pool/1 §7.28",
+    "pool/1 §2.5 (1)",
+    "pool/1 §2.5 (2)",
+    "pool/1 §2.5 (3)",
+    "pool/1 §2.6 (1)",
+    "pool/1 §2.6 (2)",
+    "pool/1 §2.6 (3)",
+    "pool/1 §2.7 (1)",
+    "pool/1 §2.7 (2)",
+    "pool/1 §2.7 (3)",
+    "pool/1 §2.7 (4)",
+    "pool/1 §5.1",
+    "pool/1 §5.2 (1)",
+    "pool/1 §5.2 (2)",
+)
 def test_pure_command(case: Mapping[str, Any]) -> None:
     command = wire.COMMANDS[case["command"]]
     if "error" in case:
@@ -111,6 +155,7 @@ def test_pure_command(case: Mapping[str, Any]) -> None:
         assert command(case["input"]) == case["output"]
 
 
+@pytest.mark.clause("pool/1 §7.7", "pool/1 §3")
 def test_decide_answers_as_the_command_line_promises() -> None:
     """cli, `pool1 decide`: figures may be integers or decimal text on input and are integers on output."""
     data = {

@@ -171,6 +171,7 @@ def test_freed_energy_is_what_is_left_of_the_reservation() -> None:
     assert victims(order, devices=1, energy_uj=61) is None
 
 
+@pytest.mark.clause("pool/1 §7.26")
 def test_an_empty_window_has_no_rate() -> None:
     """§2.7: no rate, not a rate of 0."""
     assert mean_uw(Observed(id="a", devices=1, observed_ms=0, energy_uj=0, grade=HW)) is None

@@ -91,6 +91,7 @@ def test_it_belongs_to_one_witness_with_one_key(tmp_path: Path) -> None:
         assert "w1" in error.diagnostics[0].detail
 
 
+@pytest.mark.clause("pool/1 §7.15", "pool/1 §6.7")
 def test_its_own_key_is_never_a_stewards(tmp_path: Path) -> None:
     """ledger-attacks F 101: compare the 32 bytes, whatever the kid says."""
     roster = {"root-steward": [STEWARD.public_key, WITNESS.public_key]}
