@@ -24,6 +24,7 @@ BAD_URL = code(
 )
 
 _NEVER_IN_URL: Final = re.compile(r"[^!-~]|[@?#]")  # blanks, what is not ASCII, passwords, queries, fragments
+_ERRNO: Final = re.compile(r"^\[Errno -?[0-9]+\] ")
 _MAX_ANSWER: Final = 4 * MAX_RECEIPT
 _HEADERS: Final = {"Accept": "application/cbor, application/cose", "Accept-Encoding": "identity"}
 
@@ -88,10 +89,17 @@ class HttpWitness:
             with self._connected().stream(method, self._url + path, content=body, headers=headers) as response:
                 return response.status_code, self._read(response, deadline)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            said = str(error) or type(error).__name__
-            raise Unreachable(
-                UNREACHABLE.at(f"{self._id} at {self._url}: {said}; start it, or run `fleetctl ledger witness` later")
-            ) from error
+            said = _ERRNO.sub("", str(error)) or type(error).__name__
+            raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url}: {said}; {self._advice()}")) from error
+
+    def _advice(self) -> str:
+        """How to get an answer. What listens on this machine only was made by `init`, and is started by one command."""
+        parts = urlsplit(self._url)
+        if parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost") and parts.port:
+            start = f"start it with `fleetctl witness serve --id {self._id} --listen {parts.netloc}`"
+        else:
+            start = "see that it runs and that this is its URL"
+        return f"{start}, then run `fleetctl ledger witness`"
 
     def _read(self, response: httpx.Response, deadline: float) -> bytes:
         """The body as it came, within bounds of size and time: no answer of a witness is long."""

@@ -58,7 +58,11 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     if known.steward_key is None:
         raise Usage(KEY_NEEDED.at("give the steward's public key, got from its owner, with --steward-key PUB"))
     if not path.is_dir():
-        return _audit(read_ledger(path), known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
+        data = read_ledger(path)
+        report = _audit(data, known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
+        if known.stream is None and not report.ok and _is_journal(data):
+            report = replace(report, notes=(*report.notes, "its entries are those of a journal: give --stream journal"))
+        return report
     found = read_bundle(path)
     # An entitlement ledger may be empty while the journal beside it already names their one steward.
     known = replace(known, steward=known.steward or first_steward(found.entitlements) or first_steward(found.journal))
@@ -67,6 +71,18 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, usage_receipts)
     journal = _audit(found.journal, "journal", known, now_ms, journal_receipts, beside=True)
     return with_journal(usage, journal, found.journal)
+
+
+def _is_journal(data: bytes) -> bool:
+    """Whether entry 0 reads as one of a journal."""
+    from fleetctl.ledger import cose
+    from fleetctl.ledger.entries import BadCore, decode_core
+
+    try:
+        decode_core(cose.read(data, 0).payload, "journal")
+    except (cose.BadEnvelope, BadCore):
+        return False
+    return True
 
 
 def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False) -> Bounds:

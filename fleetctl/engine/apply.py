@@ -398,10 +398,13 @@ def _receipt(
 
 
 def _refuse_unwitnessed(receipt: ApplyReceipt) -> NoReturn:
+    done = (
+        "there was nothing to do" if receipt.entry is None else f"the plan is applied as journal entry {receipt.entry}"
+    )
     raise Unwitnessed(
         receipt,
         WITNESS_MISSING.at(
-            f"the plan is applied as journal entry {receipt.entry}, graded {receipt.witnessed.grade}; "
-            "finish it with `fleetctl ledger witness` once the witness answers"
+            f"{done}, and the ledgers are {receipt.witnessed.grade}; finish it with `fleetctl ledger witness` once the "
+            "witness answers"
         ),
     )

@@ -178,7 +178,7 @@ def witness_heads(engine: Engine) -> Witnessed:
                 try:
                     fresh += _receipts(engine, witness, stream, head)
                 except FleetctlError as error:
-                    notes.append(f"witness {witness.id}: {error.diagnostics[0].detail}")
+                    notes.append(_note(witness.id, error.diagnostics[0].detail))
     except KeyboardInterrupt:
         notes.append("interrupted; finish with `fleetctl ledger witness`")
     if fresh:
@@ -189,6 +189,10 @@ def witness_heads(engine: Engine) -> Witnessed:
         except FleetctlError as error:  # what was committed stands, and the witness has it
             notes.append(f"the receipts could not be kept, `fleetctl ledger witness` asks again: {error}")
     return witnessed(engine, notes, {stream: head.length for stream, head in heads.items()})
+
+
+def _note(witness: str, detail: str) -> str:
+    return f"witness {detail}" if detail.startswith(witness) else f"witness {witness}: {detail}"
 
 
 def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int] | None = None) -> Witnessed:

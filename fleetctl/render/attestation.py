@@ -68,11 +68,7 @@ def attestation_notes(found: WitnessedView) -> list[Block]:
     if found.notes:
         blocks.append(Items([(note, "warn") for note in dict.fromkeys(found.notes)]))
     if found.grade != "witnessed":
-        blocks.append(
-            Paragraph(
-                f"The ledgers are {found.grade}: nobody but the steward vouches for their newest entries. "
-                "`fleetctl ledger witness` asks the witnesses again.",
-                "warn",
-            )
-        )
+        said = f"The ledgers are {found.grade}: nobody but the steward vouches for their newest entries."
+        again = "" if found.notes else " `fleetctl ledger witness` asks the witnesses again."
+        blocks.append(Paragraph(said + again, "warn"))
     return blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from fleetctl.ledger.audit import Report
     from fleetctl.ledger.chain import Head
     from fleetctl.ledger.entries import Event
-    from fleetctl.ledger.receipts import Receipt
+    from fleetctl.ledger.receipts import Judged, Receipt
+    from fleetctl.ledger.verify import Verification
 
 _AXES = ("authenticity", "canonicity", "sequence", "claims")
 _COMMON = ("actor", "state_before", "state_after", "ledger", "ledger_head", "ledger_length", "at_ms")
@@ -74,11 +76,12 @@ def witness_heads_document(witness: str, receipts: Sequence[Receipt]) -> Documen
 
 def _report(report: Report) -> list[Block]:
     seen, grade = report.verification, report.grading
-    words = "verifies" if report.ok else "FAILS verification"
+    own = seen.ok and not report.reasons
+    words = "verifies" if report.ok else "verifies, and the journal beside it does not" if own else "FAILS verification"
     blocks: list[Block] = [
         Verdict(f"{seen.ledger} {words}: {counted(seen.length, 'entry', 'entries')}", "good" if report.ok else "bad")
     ]
-    upto = f" to {grade.witnessed_length}" if grade.grade == "witnessed-to" else ""
+    upto = f" {grade.witnessed_length}" if grade.grade == "witnessed-to" else ""
     facts = [
         ("head", seen.head.hex()),
         ("grade", f"{grade.grade}{upto}{' (the witness is co-located)' if grade.co_located else ''}"),
@@ -88,18 +91,11 @@ def _report(report: Report) -> list[Block]:
     for axis in _AXES:
         fault = next((item for name, item in seen.first.items() if name == axis), None)
         facts.append((axis, f"{fault.code} at entry {fault.index}" if fault else "ok"))
-    facts += [
-        (f"receipt {number}", f"{item.verdict}{_by(item.receipt)}") for number, item in enumerate(report.receipts, 1)
-    ]
+    lines = _receipt_lines(report.receipts)
+    facts += zip(["receipts"] + [""] * len(lines), lines, strict=False)
     blocks.append(Facts(facts))
-    points: list[tuple[str, Tone | None]] = [(f"{item.code}: {item.detail}", "bad") for item in report.reasons]
-    points += [
-        (f"entry {item.index}, {item.axis}, step {item.step}: {item.code}: {item.detail}", "bad")
-        for item in seen.faults[:_MAX_FAULTS]
-    ]
-    if seen.fault_count > _MAX_FAULTS:
-        points.append((f"and {seen.fault_count - _MAX_FAULTS} more faults", "bad"))
-    points += [(note, "warn") for note in report.notes]
+    points: list[tuple[str, Tone | None]] = [(text, "bad") for text in (*_reason_lines(report), *_fault_lines(seen))]
+    points += [(text, "warn") for text in (*_unknown_lines(report.receipts), *report.notes)]
     if points:
         blocks.append(Items(points))
     if report.ok and seen.usage:
@@ -118,8 +114,61 @@ def _report(report: Report) -> list[Block]:
     return blocks
 
 
-def _by(receipt: Receipt | None) -> str:
-    return "" if receipt is None else f" at {receipt.length} by {receipt.witness}"
+def _receipt_lines(receipts: Sequence[Judged]) -> list[str]:
+    """For each verdict and witness the furthest receipt, and how many more there are; what counts for most comes first."""
+    groups: dict[tuple[str, str], list[Judged]] = {}
+    for item in sorted(receipts, key=lambda item: _VERDICTS.get(item.verdict, 0)):
+        groups.setdefault((item.verdict, item.receipt.witness if item.receipt else ""), []).append(item)
+    lines = []
+    for (verdict, witness), items in groups.items():
+        lengths = [item.receipt.length for item in items if item.receipt is not None]
+        where = f" at {max(lengths)} by {witness}" if lengths else ""
+        lines.append(f"{verdict}{where}{f', and {len(items) - 1} more' if len(items) > 1 else ''}")
+    return lines
+
+
+_VERDICTS = {"witnessed": -2, "prefix": -1}
+
+
+def _reason_lines(report: Report) -> list[str]:
+    """Reasons in words; receipts that fail alike are counted."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for item in report.reasons:
+        alike.setdefault((item.code, _RECEIPT.sub("", item.detail)), []).append(item.detail)
+    return [
+        f"{code}: {found[0]}{f' ({len(found) - 1} more alike)' if len(found) > 1 else ''}"
+        for (code, _), found in alike.items()
+    ]
+
+
+_RECEIPT = re.compile(r"receipt [0-9]+")
+
+
+def _fault_lines(seen: Verification) -> list[str]:
+    """Faults in words; entries that fail alike are counted."""
+    alike: dict[tuple[str, int, str, str], list[int]] = {}
+    for item in seen.faults:
+        alike.setdefault((item.axis, item.step, item.code, item.detail), []).append(item.index)
+    lines = [
+        f"entry {found[0]}{f' and {len(found) - 1} more' if len(found) > 1 else ''}, {axis}, step {step}: {code}: {detail}"
+        for (axis, step, code, detail), found in alike.items()
+    ]
+    if any(item.code == "bad-signature" and item.index == 0 for item in seen.faults):
+        lines.append("not even entry 0 is signed with the key that was given: see that it is this steward's")
+    more = seen.fault_count - len(seen.faults)
+    hidden = len(lines) - _MAX_FAULTS
+    lines = lines[:_MAX_FAULTS]
+    if more > 0 or hidden > 0:
+        lines.append(f"and {max(more, 0) + max(hidden, 0)} more faults")
+    return lines
+
+
+def _unknown_lines(receipts: Sequence[Judged]) -> list[str]:
+    witnesses = {item.receipt.witness for item in receipts if item.verdict == "unknown-witness" and item.receipt}
+    return [
+        f"receipts of {witness} count for nothing here: no key of that id is known; give --witness-key {witness}=PUB"
+        for witness in sorted(witnesses)
+    ]
 
 
 def _entry_json(index: int, event: Event) -> dict[str, Any]:

@@ -25,6 +25,7 @@ MIN_WIDTH = 20
 _SGR: dict[Tone, str] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
 _MARK_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "~": "warn", "!": "bad"}
 _GAP = "  "
+_READABLE = 24  # columns that running text needs at least
 
 
 def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = False) -> str:
@@ -41,10 +42,13 @@ def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = 
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """Inert text in lines of at most `columns`; a word that is wider gets a line of its own and is not broken."""
+    """Inert text in lines of at most `columns`; a word that is wider gets a line of its own and is not broken.
+
+    What stands in backticks, such as a command to copy, is one word where it fits a line.
+    """
     if len(text) <= columns and text.isascii():  # nearly every line
         return [text]
-    words = text.split(" ")
+    words = _words(text, columns)
     lines, current, used = list[str](), [words[0]], width(words[0])
     for word in words[1:]:
         size = width(word)
@@ -55,6 +59,25 @@ def wrapped(text: str, columns: int) -> list[str]:
             current.append(word)
             used += 1 + size
     return [*lines, " ".join(current)]
+
+
+def _words(text: str, columns: int) -> list[str]:
+    words = text.split(" ")
+    if "`" not in text:
+        return words
+    out: list[str] = []
+    opened: list[str] = []
+    for word in words:
+        odd = word.count("`") % 2 == 1
+        if not opened and not odd:
+            out.append(word)
+            continue
+        opened.append(word)
+        if odd and len(opened) > 1:
+            whole = " ".join(opened)
+            out += [whole] if width(whole) <= columns else opened
+            opened = []
+    return out + opened
 
 
 class _Page:
@@ -106,6 +129,9 @@ class _Page:
         rows = [[inert(cell) for cell in row] for row in table.rows]
         sizes = _sizes(table, titles, rows, self._columns)
         right = [column.right for column in table.columns]
+        if table.columns[-1].wraps and sizes[-1] < min(_READABLE, max(width(row[-1]) for row in [titles, *rows])):
+            yield from self._with_notes(table, titles, rows)
+            return
         yield self._toned(_row(titles, sizes, right), "dim")
         for number, row in enumerate(rows):
             tone = table.tones[number] if table.tones else None
@@ -115,6 +141,18 @@ class _Page:
             ]
             for part in range(max(map(len, cells))):
                 yield self._toned(_row([cell[part] if part < len(cell) else "" for cell in cells], sizes, right), tone)
+
+    def _with_notes(self, table: Table, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+        """A table whose last column has no room: what stands in it gets lines of its own below its row."""
+        columns = table.columns[:-1]
+        sizes = [max(width(cell) for cell in column) for column in list(zip(titles, *rows, strict=True))[:-1]]
+        right = [column.right for column in columns]
+        yield self._toned(_row(titles[:-1], sizes, right), "dim")
+        for number, row in enumerate(rows):
+            tone = table.tones[number] if table.tones else None
+            yield self._toned(_row(row[:-1], sizes, right), tone)
+            if row[-1] not in ("", "-"):
+                yield from self._hanging(f"{titles[-1]}: ", row[-1], tone, 2)
 
     def _toned(self, line: str, tone: Tone | None) -> str:
         if not self._colour or tone is None or not line:

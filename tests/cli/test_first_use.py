@@ -92,3 +92,15 @@ def test_what_another_fleet_took_over_is_said_to_be_there(home: Home) -> None:
     home.ok("apply", "plan.json", "--now", NOW)
     lost = home.run("plan", "fleet.yaml", "--now", NOW)
     assert lost.exit == 1 and "owned by fleet second; to take it over write `adopt: pool_" in lost.err
+
+
+def test_an_apply_that_lacks_its_witness_says_what_was_done_and_how_to_start_it(home: Home) -> None:
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 33"))
+    done = home.run("apply", ".", "--yes", "--require-witness", "--now", NOW)
+    assert done.exit == 5 and done.out.startswith("Applied: 1 operation, in one transaction\n")
+    assert "witness-missing: " in done.err
+    words = " ".join(done.out.split())
+    assert words.count("witness-test at http://127.0.0.1:") == 1 and "[Errno" not in words
+    assert "start it with `fleetctl witness serve --id witness-test --listen 127.0.0.1:" in words
+    again = home.run("apply", ".", "--yes", "--require-witness", "--now", NOW)
+    assert again.exit == 5 and "there was nothing to do, and the ledgers are self-attested" in again.err

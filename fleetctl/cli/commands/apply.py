@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,11 @@ from fleetctl.cli.fleets import is_fleet
 from fleetctl.cli.output import emit
 from fleetctl.cli.statusfile import with_status_file
 from fleetctl.cli.types import DIGEST, DURATION, FILE_PATH
+from fleetctl.errors import FleetctlError
 from fleetctl.render.outcome import apply_document, apply_json
+
+if TYPE_CHECKING:
+    from fleetctl.engine.apply import ApplyReceipt
 
 
 @command("apply")
@@ -52,5 +57,16 @@ def apply(
     )
     with with_status_file(status_file) as status:
         run = apply_fleet if is_fleet(target) else apply_saved
-        receipt = run(settings, target, options, lambda made: setattr(status, "result", apply_json(made)))
-    emit(settings, lambda: apply_document(receipt), lambda: apply_json(receipt))
+        done: list[ApplyReceipt] = []
+
+        def keep(receipt: ApplyReceipt) -> None:
+            status.result = apply_json(receipt)
+            done.append(receipt)
+
+        try:
+            run(settings, target, options, keep)
+        except FleetctlError:
+            if done and settings.format == "text":  # what was done stands, whatever is missing
+                emit(settings, lambda: apply_document(done[0]), lambda: apply_json(done[0]))
+            raise
+    emit(settings, lambda: apply_document(done[0]), lambda: apply_json(done[0]))

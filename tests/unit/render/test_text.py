@@ -104,3 +104,28 @@ def test_a_page() -> None:
 
 def test_a_page_is_never_narrower_than_can_be_read() -> None:
     assert to_text([Paragraph("a b")], columns=1) == to_text([Paragraph("a b")], columns=MIN_WIDTH)
+
+
+def test_what_stands_in_backticks_stays_whole_where_it_fits() -> None:
+    text = "nobody answers; start it with `fleetctl witness serve --id a`, then go on"
+    assert wrapped(text, 40) == ["nobody answers; start it with", "`fleetctl witness serve --id a`, then go", "on"]
+    assert wrapped("a `command that is wider than a line` b", 20) == ["a `command that is", "wider than a line` b"]
+    assert wrapped("one ` only, and more", 10) == ["one `", "only, and", "more"]
+
+
+@given(st.text(alphabet="ab` ", max_size=60), st.integers(min_value=1, max_value=40))
+def test_backticks_lose_nothing(text: str, columns: int) -> None:
+    assert " ".join(wrapped(text, columns)) == text
+
+
+def test_a_last_column_without_room_goes_below_its_row() -> None:
+    columns = (Column("id"), Column("state"), Column("why", wraps=True))
+    rows = [("r" * 30, "pending", "the pool has too few free GPUs"), ("s" * 30, "active", "")]
+    page = to_text([Table(columns, rows)], columns=50)
+    assert page.splitlines() == [
+        f"id{' ' * 28}  state",
+        f"{'r' * 30}  pending",
+        "  why: the pool has too few free GPUs",
+        f"{'s' * 30}  active",
+    ]
+    assert "why" in to_text([Table(columns, rows)], columns=80).splitlines()[0]
