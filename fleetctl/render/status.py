@@ -148,7 +148,10 @@ def history_document(entries: Sequence[HistoryView], names: Names) -> Document:
     for item in entries:
         about = [item.event if item.method is None else item.method]
         about += [f"fleet {item.fleet}"] if item.fleet else []
-        facts = [("by", actor_words(item.actor)), ("witnessed", "yes" if item.witnessed else "no: the steward's word only")]
+        facts = [
+            ("by", actor_words(item.actor)),
+            ("witnessed", "yes" if item.witnessed else "no: the steward's word only"),
+        ]
         for name, value in (("commit", item.commit), ("plan", item.plan)):
             if value is not None:
                 facts.append((name, value))

@@ -87,9 +87,7 @@ def build() -> str:
     journal = seal_all(journal_events(usage[-1].head), ledger=JOURNAL)
     seen = verify.verify(join(usage[:4]), ledger=ENTITLEMENTS, key=STEWARD.public_key)
     content = {
-        "keys": {
-            key.kid: {"seed": seed(key.kid).hex(), "public": key.public_key.hex()} for key in (STEWARD, WITNESS)
-        },
+        "keys": {key.kid: {"seed": seed(key.kid).hex(), "public": key.public_key.hex()} for key in (STEWARD, WITNESS)},
         "genesis": {str(ledger): chain.genesis(ledger).hex() for ledger in (ENTITLEMENTS, JOURNAL)},
         "streams": {str(ENTITLEMENTS): described(usage), str(JOURNAL): described(journal)},
         "receipt": receipts.issue(usage[-1].head, at_ms=AT_MS, signer=WITNESS).hex(),
