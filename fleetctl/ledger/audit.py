@@ -241,7 +241,9 @@ def _axis_json(seen: Verification, axis: str) -> dict[str, object]:
 def _bound_reasons(seen: Verification, bounds: Bounds) -> list[Reason]:
     reasons = []
     if bounds.min_length is not None and seen.length < bounds.min_length:
-        detail = f"{seen.ledger} has the length {seen.length} where {bounds.min_length} is expected: entries are missing"
+        detail = (
+            f"{seen.ledger} has the length {seen.length} where {bounds.min_length} is expected: entries are missing"
+        )
         reasons.append(Reason(code=BELOW_MIN_LENGTH.name, detail=detail))
     last = bounds.resume
     if last is not None and last.length > seen.length:
