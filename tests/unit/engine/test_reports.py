@@ -181,6 +181,15 @@ def test_a_report_edited_behind_the_engines_back_is_found_where_it_cannot_be(eng
         assert caught.value.code == "row-unreadable"
 
 
+def test_nothing_is_ranked_or_judged_on_a_tree_that_was_edited(engine: Engine) -> None:
+    statement = """UPDATE objects SET body = replace(body, '"priority":0', '"priority":9') WHERE kind = 'entitlement'"""
+    assert te.edit(te.state_of(engine).parent, statement) == 1
+    for work in (lambda: reports.victims(engine), lambda: reports.idle(engine, IdlePolicy())):
+        with pytest.raises(FleetctlError) as caught:
+            work()
+        assert caught.value.code == "state-tampered"
+
+
 # ------------------------------------------------------------------------------------------------------ victims
 
 
