@@ -42,7 +42,8 @@ WAIT_MS = 60_000
 NO_READING = "no-reading"
 """Why there is no verdict on a claim that nobody reported on, or whose report says nothing of a stretch of time."""
 STALE = "stale"
-"""Why there is none on a claim whose observation ended longer ago than the window: it says nothing of the last one [ours]."""
+"""Why there is none on a claim whose observation ended longer ago than the window, or later than now: it says nothing of the last
+window [ours]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +190,7 @@ def victims(engine: Engine, *, raw: bool = False, beneficiary: str | None = None
 def idle(engine: Engine, policy: IdlePolicy) -> Idleness:
     """Which running claims are idle, from what was reported of them (§2.7). Never from a missing reading.
 
-    An observation must have ended within the policy's window before now; an older one gives no verdict [ours].
+    An observation must have ended within the policy's window before now; any other gives no verdict [ours].
     """
     with engine.store.read() as reader:
         _, usages, reports = _read(engine, reader)
@@ -200,7 +201,7 @@ def idle(engine: Engine, policy: IdlePolicy) -> Idleness:
         reading = None if said is None else _observed(said, opened)
         if reading is None or said is None:
             verdict, why = IdleVerdict.NO_VERDICT, NO_READING
-        elif policy.window_ms and now - said.at_ms > policy.window_ms:
+        elif policy.window_ms and not 0 <= now - said.at_ms <= policy.window_ms:
             verdict, why = IdleVerdict.NO_VERDICT, STALE
         else:
             verdict, test = judge(policy, reading)
