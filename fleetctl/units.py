@@ -19,6 +19,8 @@ Decimal = NewType("Decimal", str)
 
 MAX_QUANTITY = 2**63 - 1
 """What every store and the wire hold."""
+LAST_MS = 253_402_300_799_999
+"""Unix milliseconds of 9999-12-31T23:59:59.999Z, the last one that people can be shown."""
 
 _ENERGY_UJ = {
     "uJ": 1,
@@ -197,7 +199,9 @@ def format_time(minutes: int) -> str:
 
 
 def format_ms(at_ms: int) -> str:
-    """`2026-12-07T08:00:05.250Z`."""
+    """`2026-12-07T08:00:05.250Z`. What no calendar holds, as a ledger's figure may be, is written as it is."""
+    if not 0 <= at_ms <= LAST_MS:
+        return f"{at_ms} ms after 1970"
     return f"{_EPOCH + timedelta(milliseconds=at_ms):%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
 
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fleetctl.engine.context import META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream, usage_stream
+from fleetctl.engine.indexes import INDEX_TAMPERED
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, head_of
 from fleetctl.engine.witnessing import Witnessed, witnessed
+from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import Head
 from fleetctl.model.live import FleetRecord
 from fleetctl.ports import Reader
@@ -51,7 +53,7 @@ def read_status(engine: Engine) -> Status:
         journal = head_of(engine, reader, journal_stream(reader))
         usage = head_of(engine, reader, usage_stream(reader))
         records = dict(reader.fleets())
-        times = {name: _applied_at(engine, reader, record.entry) for name, record in records.items()}
+        times = {name: _applied_at(engine, reader, name, record.entry) for name, record in records.items()}
         test_clock, closed = reader.meta(META_TEST_CLOCK) == "1", reader.meta(META_CLOSED) or None
     live = [item for item in objects.values() if item.kind != "settings" and not item.archived]
     owned = Counter(item.fleet for item in live)
@@ -72,5 +74,13 @@ def read_status(engine: Engine) -> Status:
     )
 
 
-def _applied_at(engine: Engine, reader: Reader, entry: int) -> int:
-    return next(event.at_ms for _, event in events(engine, reader, journal_stream(reader), entry))
+def _applied_at(engine: Engine, reader: Reader, fleet: str, entry: int) -> int:
+    for _, event in events(engine, reader, journal_stream(reader), entry):
+        return event.at_ms
+    raise Tampered(
+        INDEX_TAMPERED.at(
+            f"fleet {fleet} is said to be last applied by journal entry {entry}, which does not exist; compare with "
+            "`fleetctl drift --full`, then restore a backup or run `fleetctl state rebuild`",
+            subject=f"fleet/{fleet}",
+        )
+    )

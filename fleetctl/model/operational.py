@@ -11,6 +11,9 @@ from fleetctl.units import check_quantity
 ReservationState = Literal["pending", "active", "ended", "failed"]
 EnergyGrade = Literal["HwShunt", "ModelBased", "Estimator"]
 
+MAX_GPUS = 1_000_000
+"""Of a node and of a reservation."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:

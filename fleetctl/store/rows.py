@@ -11,6 +11,7 @@ from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import KIND_RANK, Kind, ObjectId
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone
 from fleetctl.model.operational import (
+    MAX_GPUS,
     ClaimRow,
     EnergyGrade,
     Node,
@@ -19,14 +20,17 @@ from fleetctl.model.operational import (
     ReservationState,
     WorkReport,
 )
+from fleetctl.model.usage import BookedUse
 from fleetctl.ports import StoredEvent, StoredReceipt, StreamHead
 from fleetctl.store.errors_table import row_unreadable
+from fleetctl.units import LAST_MS
 
 Row = tuple[Any, ...]
 Values = Mapping[str, Any]
 
 _RESERVATION_STATES = frozenset(get_args(ReservationState))
 _GRADES = frozenset(get_args(EnergyGrade))
+_MOST_SUMMED = MAX_GPUS * 1_000_000
 
 
 def objects(found: Iterable[Row]) -> list[LiveObject]:
@@ -160,6 +164,7 @@ def event(row: Row) -> StoredEvent:
     parsed = _parsed("events", str(seq), data)
     if not isinstance(parsed, dict):
         raise row_unreadable(f"events/{seq}", "its data are not a JSON object")
+    _check_moments(f"events/{seq}", at_ms)
     return StoredEvent(seq=seq, at_ms=at_ms, event=Event(type=kind, object=subject, tenant=tenant, data=parsed))
 
 
@@ -174,8 +179,27 @@ def event_values(seq: int, at_ms: int, item: Event) -> Values:
     }
 
 
+def inventory(row: Row) -> tuple[ObjectId, int]:
+    """A pool and the GPUs of its nodes. Raises Tampered for a sum that no nodes have."""
+    pool, gpus = row
+    if not 1 <= gpus <= _MOST_SUMMED:
+        raise row_unreadable("nodes", f"those of {pool} have {gpus} GPUs together")
+    return pool, gpus
+
+
+def booked(row: Row) -> tuple[tuple[ObjectId, str], BookedUse]:
+    """What a tenant holds of a pool. Raises Tampered for a sum that no reservations have."""
+    pool, tenant, count, gpus = row
+    if not 1 <= gpus <= _MOST_SUMMED:
+        raise row_unreadable("reservations", f"those of {tenant} in {pool} have {gpus} GPUs together")
+    return (pool, tenant), BookedUse(reservations=count, resources={"gpu": gpus})
+
+
 def node(row: Row) -> Node:
+    """Raises Tampered for a number of GPUs that no node has, and a moment that never was."""
     id, pool, name, gpus, joined_at_ms, product, vram_gib, vcpu, memory_gib = row
+    _check_gpus(f"nodes/{id}", gpus)
+    _check_moments(f"nodes/{id}", joined_at_ms)
     return Node(
         id=id,
         pool=pool,
@@ -204,10 +228,12 @@ def node_values(item: Node) -> Values:
 
 
 def reservation(row: Row) -> Reservation:
-    """Raises Tampered for an unknown state or a placement that is not a list of [node id, GPUs]."""
+    """Raises Tampered for an unknown state, a placement that is not a list of [node id, GPUs], and figures that cannot be."""
     id, tenant, pool, gpus, state, created_at_ms, key, entitlement, claim, ended_at_ms, reason, placement = row
     if state not in _RESERVATION_STATES:
         raise row_unreadable(f"reservations/{id}", f"no reservation has the state {state!r}")
+    _check_gpus(f"reservations/{id}", gpus)
+    _check_moments(f"reservations/{id}", created_at_ms, ended_at_ms)
     return Reservation(
         id=id,
         tenant=tenant,
@@ -312,6 +338,17 @@ def report_values(item: WorkReport) -> Values:
         "observed_uj": None if seen is None else seen.energy_uj,
         "weight_zero": int(seen is not None and seen.weight_zero),
     }
+
+
+def _check_gpus(where: str, gpus: int) -> None:
+    if not 1 <= gpus <= MAX_GPUS:
+        raise row_unreadable(where, f"it has {gpus} GPUs")
+
+
+def _check_moments(where: str, *moments: int | None) -> None:
+    for at_ms in moments:
+        if at_ms is not None and not 0 <= at_ms <= LAST_MS:
+            raise row_unreadable(where, f"{at_ms} is no moment in Unix milliseconds")
 
 
 def _placement(id: str, text: str) -> tuple[tuple[ObjectId, int], ...]:

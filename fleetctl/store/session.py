@@ -97,14 +97,10 @@ class SqlReader:
         return rows.reservation(found[0]) if found else None
 
     def booked(self) -> list[tuple[tuple[ObjectId, str], BookedUse]]:
-        found = self._db.rows(sql.BOOKED)
-        return [
-            ((pool, tenant), BookedUse(reservations=count, resources={"gpu": gpus}))
-            for pool, tenant, count, gpus in found
-        ]
+        return [rows.booked(row) for row in self._db.rows(sql.BOOKED)]
 
     def inventory_gpus(self) -> list[tuple[ObjectId, int]]:
-        return [(pool, gpus) for pool, gpus in self._db.rows(sql.INVENTORY_GPUS)]
+        return [rows.inventory(row) for row in self._db.rows(sql.INVENTORY_GPUS)]
 
     def streams(self) -> list[StreamHead]:
         return [rows.stream_head(row) for row in self._db.rows(sql.STREAMS)]
