@@ -173,6 +173,8 @@ def check_target(engine: Engine, file: PlanFile) -> None:
         raise SafetyRefused(
             FOREIGN_PLAN.at(f"the plan is for engine {file.body.engine}, the engine that is open is {engine.id}")
         )
+    _config(file)
+    _commit(file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +382,7 @@ def _config(file: PlanFile) -> str:
 
 def _commit(file: PlanFile) -> str | None:
     commit = file.context.get("commit")
-    if commit is not None and (type(commit) is not str or not 0 < len(commit) <= 80):
+    if commit is not None and (type(commit) is not str or not 0 < len(commit) <= 80 or not commit.isprintable()):
         raise BadInput(UNREADABLE.at("`context.commit` is not a commit; make the plan again"))
     return commit
 
