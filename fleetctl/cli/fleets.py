@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from fleetctl.cli.files import read_bytes
 from fleetctl.cli.gitfacts import git_facts
 from fleetctl.cli.output import warn
 from fleetctl.cli.wiring import open_engine
-from fleetctl.errors import Tampered
+from fleetctl.errors import BadInput, Tampered
 
 if TYPE_CHECKING:
     from fleetctl.config.lints import KnownPools
@@ -98,7 +99,11 @@ def load(path: Path, inventory: Inventory | None = None) -> Loaded:
 
 
 def read_plan_bytes(path: Path) -> bytes:
-    """A plan file's bytes, one more than a plan may have at most. Raises Unreachable."""
-    from fleetctl.plan.planfile import MAX_BYTES
+    """A plan file's bytes, one more than a plan may have at most. Raises Unreachable, BadInput for a fleet."""
+    from fleetctl.plan.planfile import MAX_BYTES, UNREADABLE
+
+    if is_fleet(path):
+        mend = f"write its plan with `fleetctl plan {shlex.quote(str(path))} -o plan.json` and name that"
+        raise BadInput(UNREADABLE.at(f"{path} is a fleet, not a plan; {mend}"))
 
     return read_bytes(path, MAX_BYTES)

@@ -37,12 +37,11 @@ class Seen:
 
     def pool(self, id_or_key: str) -> LiveObject:
         """A pool that the viewer sees. Raises EngineRefused (NOT_FOUND, whatever the reason)."""
-        from fleetctl.capacity.refusals import NOT_FOUND, refuse
-        from fleetctl.engine.builders import find
+        from fleetctl.engine.builders import find, refuse_unknown
 
         found = find(self.snapshot, "pool", id_or_key)
         if not self._visible(found):
-            refuse(NOT_FOUND, f"there is no pool with the id or key {id_or_key}", f"pool/{id_or_key}")
+            refuse_unknown("pool", id_or_key)
         return found
 
     def quotas(self, pool: str) -> list[tuple[str, str, int, int]]:

@@ -134,9 +134,8 @@ def sqlite_path(url: str) -> Path:
         raise BadInput(
             STATE_URL.at(f"a state at {url.partition(':')[0]}:// is not in this version of fleetctl; use sqlite:PATH")
         )
-    raise BadInput(
-        STATE_URL.at(f"`{url[:200]}` is no state; write sqlite:PATH, such as sqlite:/var/lib/fleet/state.db")
-    )
+    example = f"sqlite:{url}" if url and ":" not in url else "sqlite:/var/lib/fleet/state.db"
+    raise BadInput(STATE_URL.at(f"`{url[:200]}` is no state; write sqlite:PATH, such as {example[:200]}"))
 
 
 def now_clock(settings: Settings) -> Clock:
@@ -181,7 +180,8 @@ def _checked_id(located: Located, found: str | None) -> str:
         _refuse(ENGINE_UNKNOWN, f"{located.state} was never finished by `init`; make a new engine")
     if located.id is not None and located.id != found:
         named = f"{located.pin.path} names" if located.pin is not None else "asked for is"
-        _refuse(ENGINE_MISMATCH, f"{named} {located.id}, the state at {located.state} is of {found}")
+        mend = f"leave --state away, or go to a folder whose fleetctl.toml names {found}"
+        _refuse(ENGINE_MISMATCH, f"{named} {located.id}, the state at {located.state} is of {found}; {mend}")
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from fleetctl.capacity.refusals import INVALID_STATE, NOT_FOUND, refuse
 from fleetctl.engine.calls import Build, Nothing
@@ -186,7 +186,22 @@ def find(snapshot: Snapshot, kind: Kind, id_or_key: str) -> LiveObject:
     if current:
         ids = ", ".join(sorted(item.id for item in current))
         refuse(NOT_FOUND, f"{len(current)} objects have the key {id_or_key}; name one by id: {ids}", id_or_key)
-    refuse(NOT_FOUND, f"there is no {kind} with the id or key {id_or_key}", object_name(kind, id_or_key))
+    refuse_unknown(kind, id_or_key)
+
+
+def refuse_unknown(kind: Kind, id_or_key: str) -> NoReturn:
+    """The same words whether there is no such object or the caller may not see it."""
+    listed = _LISTED.get(kind)
+    where = f"; `fleetctl {listed}` shows ids and keys; a name is neither" if listed else ""
+    refuse(NOT_FOUND, f"there is no {kind} with the id or key {id_or_key}{where}", object_name(kind, id_or_key))
+
+
+_LISTED: Mapping[Kind, str] = {
+    "pool": "pools list",
+    "tenant": "tenants list",
+    "site": "sites list",
+    "entitlement": "entitlements tree",
+}
 
 
 def _differs(found: LiveObject, state: Mapping[str, Any], names: frozenset[str]) -> bool:

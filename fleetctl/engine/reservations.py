@@ -9,7 +9,7 @@ from typing import NoReturn, cast
 from fleetctl.capacity.placement import free_nodes, place
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, NOT_FOUND
 from fleetctl.diagnostics import Code, code
-from fleetctl.engine.builders import find
+from fleetctl.engine.builders import find, refuse_unknown
 from fleetctl.engine.claims import Admission, Release, admit_in, entitlement_id, release_in, tree_state
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_quotas
@@ -21,7 +21,7 @@ from fleetctl.model.bodies import OfferBody, PoolBody
 from fleetctl.model.changes import Event
 from fleetctl.model.ids import ObjectId, cli_caller, derive_id, ulid_id
 from fleetctl.model.live import LiveObject, Snapshot
-from fleetctl.model.operational import Node, Reservation
+from fleetctl.model.operational import MAX_GPUS, Node, Reservation
 from fleetctl.pool1.admission import Outcome
 from fleetctl.pool1.claim import Claim, Figure
 from fleetctl.pool1.grade import Grade
@@ -42,7 +42,6 @@ KEY_REUSED = code(
 )
 
 WAIT_MS = 60_000
-MAX_GPUS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +200,7 @@ def _visible(snapshot: Snapshot, pool: str, tenant: str) -> LiveObject:
         for item in snapshot.objects.values()
     )
     if where.archived or not (where.tenant == tenant or offered):
-        _refuse(NOT_FOUND, f"there is no pool {pool} that tenant {tenant} can reserve in", f"pool/{pool}")
+        refuse_unknown("pool", pool)
     sharing = cast(PoolBody, where.body()).sharing
     if sharing != "exclusive":
         _refuse(

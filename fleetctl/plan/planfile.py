@@ -252,7 +252,7 @@ def _json(data: bytes) -> Any:
     except RecursionError:
         _refuse(UNREADABLE, "the file is nested too deeply to be a plan")
     except ValueError as error:
-        _refuse(UNREADABLE, f"the file is not the JSON of a plan: {error}")
+        _refuse(UNREADABLE, f"the file is not the JSON of a plan: {error}; `fleetctl plan PATH -o FILE` writes one")
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

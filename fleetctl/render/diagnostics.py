@@ -90,8 +90,15 @@ def explanation_json(code: Code) -> dict[str, Any]:
 
 def _line(item: Diagnostic) -> str:
     place = f"{item.span}: " if item.span is not None else ""
-    subject = f" [{item.subject}]" if item.subject and item.span is None and item.subject not in item.detail else ""
+    told = item.span is not None or not item.subject or _names(item.detail, item.subject)
+    subject = "" if told else f" [{item.subject}]"
     return f"{place}{item.severity}: {item.code.name}: {item.detail}{subject}"
+
+
+def _names(detail: str, subject: str) -> bool:
+    """Whether a detail says which object it is about, as kind/key or by the key alone."""
+    key = subject.partition("/")[2]
+    return subject in detail or any(word.strip("`.,;:()") == key for word in detail.split())
 
 
 def _file(file: str, path: str) -> str:

@@ -8,9 +8,14 @@ from typing import Any, Protocol
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.plan.drift import Drift, DriftItem
 from fleetctl.render.actors import actor_words
-from fleetctl.render.document import Block, Document, Heading, Items, Tone, Verdict
+from fleetctl.render.document import Block, Document, Heading, Items, Paragraph, Tone, Verdict
 from fleetctl.render.words import counted, shown_field, shown_value
 from fleetctl.units import format_ms
+
+_ANSWERS = (
+    "To put back what the files say: `fleetctl plan`, then apply. To keep what is live: `fleetctl import --refresh KIND/KEY` "
+    "brings an entry of the files to it. To leave a field alone for a while: `ignoreDrift` in the files."
+)
 
 
 class CulpritView(Protocol):
@@ -72,6 +77,7 @@ def drift_document(report: DriftView) -> Document:
     ]
     if items:
         blocks.append(Items([(_line(item, report.culprits.get(item.label)), None) for item in items]))
+        blocks.append(Paragraph(_ANSWERS, "dim"))
     if report.drift.ignored:
         blocks.append(Heading("Ignored (ignoreDrift)"))
         blocks.append(

@@ -15,7 +15,7 @@ from fleetctl.render.attestation import (
     attestation_notes,
 )
 from fleetctl.render.document import Block, Column, Document, Facts, Heading, Paragraph, Table, Verdict
-from fleetctl.render.plan import operation_block
+from fleetctl.render.plan import operation_blocks
 from fleetctl.render.words import Names, counted
 from fleetctl.units import format_ms
 
@@ -141,9 +141,13 @@ def history_json(entries: Iterable[HistoryView]) -> dict[str, Any]:
     return {"result": "ok", "entries": [_entry_json(item) for item in entries]}
 
 
-def history_document(entries: Sequence[HistoryView], names: Names) -> Document:
+def history_document(entries: Sequence[HistoryView], names: Names, subject: str | None = None) -> Document:
+    """`subject` is the `kind/key` that was asked for; absent: everything."""
     if not entries:
-        return [Paragraph("The journal has nothing about it.")]
+        if subject is None:
+            return [Paragraph("The journal has no entries.")]
+        how = "" if "/" in subject else ". An object is written kind/key, such as pool/pool-fra1-h100"
+        return [Paragraph(f"The journal has nothing about {subject}{how}.")]
     blocks: list[Block] = []
     for item in entries:
         about = [item.event if item.method is None else item.method]
@@ -159,7 +163,7 @@ def history_document(entries: Sequence[HistoryView], names: Names) -> Document:
             if values:
                 facts.append((name, ", ".join(values)))
         blocks += [Verdict(f"Entry {item.entry}, {format_ms(item.at_ms)}: {', '.join(about)}"), Facts(facts)]
-        blocks += [operation_block(operation, names) for operation in item.operations]
+        blocks += operation_blocks(item.operations, names)
     return blocks
 
 

@@ -104,3 +104,43 @@ def test_an_apply_that_lacks_its_witness_says_what_was_done_and_how_to_start_it(
     assert "start it with `fleetctl witness serve --id witness-test --listen 127.0.0.1:" in words
     again = home.run("apply", ".", "--yes", "--require-witness", "--now", NOW)
     assert again.exit == 5 and "there was nothing to do, and the ledgers are self-attested" in again.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit", "said"),
+    [
+        (("show", "."), 1, ". is a fleet, not a plan; write its plan with `fleetctl plan . -o plan.json`"),
+        (("check", "fleet.yaml"), 1, "write its plan with `fleetctl plan fleet.yaml -o plan.json`"),
+        (("apply", "fleetctl.toml"), 1, "`fleetctl plan PATH -o FILE` writes one"),
+        (("plan", "fleetctl.toml"), 1, "document-not-mapping"),
+        (("status", "--state", "state.db"), 1, "such as sqlite:state.db"),
+        (("pools", "get", "fra1-h100"), 1, "`fleetctl pools list` shows ids and keys; a name is neither\n"),
+    ],
+)
+def test_a_wrong_argument_says_what_to_give_instead(
+    home: Home, arguments: tuple[str, ...], exit: int, said: str
+) -> None:
+    answer = home.run(*arguments)
+    assert answer.exit == exit and said in answer.err
+
+
+def test_a_pool_that_is_not_seen_is_as_one_that_is_not_there(home: Home) -> None:
+    """Seed: anyone else gets NOT_FOUND; the words do not tell either."""
+    home.ok("pools", "unoffer", "pool-fra1-h100", "--to", "acme", "--now", NOW)
+    asked = ("reservations", "create", "--tenant", "acme", "--gpus", "1", "--now", NOW, "--pool")
+    hidden, absent = home.run(*asked, "pool-fra1-h100"), home.run(*asked, "pool-none")
+    assert hidden.exit == absent.exit == 1
+    assert hidden.err == absent.err.replace("pool-none", "pool-fra1-h100")
+
+
+def test_history_of_something_unknown_names_it(home: Home) -> None:
+    assert "nothing about pool-x. An object is written kind/key" in " ".join(home.ok("history", "pool-x").out.split())
+    assert home.ok("history", "pool/pool-x").out == "The journal has nothing about pool/pool-x.\n"
+
+
+def test_drift_says_which_answers_there_are(home: Home) -> None:
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=3", "--now", NOW)
+    found = home.run("drift", ".", "--now", NOW)
+    assert found.exit == 2 and "`fleetctl import --refresh KIND/KEY`" in found.out
+    home.ok("apply", ".", "--yes", "--now", NOW)
+    assert "import" not in home.ok("drift", ".", "--now", NOW).out

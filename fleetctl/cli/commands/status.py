@@ -68,4 +68,4 @@ def history(
     else:
         with open_engine(settings) as engine:
             entries, names = engine_history(engine, subject)
-    emit(settings, lambda: history_document(entries, names), lambda: history_json(entries))
+    emit(settings, lambda: history_document(entries, names, subject), lambda: history_json(entries))
