@@ -43,8 +43,13 @@ class Imported:
     missing: tuple[str, ...]
 
 
-def import_objects(snapshot: Snapshot, chosen: Sequence[LiveObject], *, fleet: str | None, tenant: str) -> Imported:
-    """A file of these objects. `fleet` is the one that it is for: its own objects are named by name, others by fleet and key."""
+def import_objects(
+    snapshot: Snapshot, chosen: Sequence[LiveObject], *, fleet: str | None, tenant: str, header: bool = True
+) -> Imported:
+    """A file of these objects. `fleet` is the one that it is for: its own objects are named by name, others by fleet and key.
+
+    `header`: the file may stand alone; else it is for a folder that has one.
+    """
     from fleetctl.config.filing import ADOPTED, SECTION_OF, file_entry, grouped
     from fleetctl.config.yamlfiles import written
 
@@ -60,9 +65,9 @@ def import_objects(snapshot: Snapshot, chosen: Sequence[LiveObject], *, fleet: s
             raise BadInput(NOT_IMPORTABLE.at(f"{item.label} is archived, or no file declares a {item.kind} by itself"))
         adopt = item.kind in ADOPTED and (fleet is None or item.fleet != fleet)
         entries.append(file_entry(item, resolve, adopt=adopt, procurements=_procurements(snapshot, item)))
-    header = {} if fleet is None else {"apiVersion": "fleetctl/v1", "fleet": fleet, "tenant": tenant}
+    top = {} if fleet is None or not header else {"apiVersion": "fleetctl/v1", "fleet": fleet, "tenant": tenant}
     return Imported(
-        yaml=written(grouped(entries), header),
+        yaml=written(grouped(entries), top),
         labels=tuple(item.label for item in chosen),
         missing=tuple(sorted(missing)),
     )
@@ -102,8 +107,16 @@ def refresh(path: Path, fleet: Fleet, snapshot: Snapshot, label: str) -> tuple[P
     write_whole(file, text.encode(), mode=mode)
     if not _is_live(path, fleet, item, live, snapshot):
         write_whole(file, before, mode=mode)
+        shared = sum(other.kind == item.kind and other.name == item.name for other in fleet.objects) > 1
+        why = (
+            f"its entry `{item.name}` is about several pools"
+            if shared
+            else "it takes values from `defaults` or a policy"
+        )
         raise BadInput(
-            REFRESH_FAILED.at(f"{label} takes some of its values from elsewhere (defaults, `pools`); change it by hand")
+            REFRESH_FAILED.at(
+                f"{label} cannot be brought to what is live alone: {why}; give it values of its own by hand ({_said(fields)})"
+            )
         )
     return file, True
 
@@ -157,6 +170,15 @@ def _differences(fleet: Fleet, snapshot: Snapshot, item: Declared, live: LiveObj
     )
     want, have = file_entry(live, by_id, adopt=False).fields, file_entry(said, by_name, adopt=False).fields
     return {field: want.get(field) for field in want.keys() | have.keys() if want.get(field) != have.get(field)}
+
+
+def _said(fields: Mapping[str, Any]) -> str:
+    """What is live of the fields that differ."""
+    from fleetctl.render.words import plain
+
+    return ", ".join(
+        f"{name}: {plain(value, {}) if value is not None else 'left out'}" for name, value in sorted(fields.items())
+    )
 
 
 def _place(fleet: Fleet, item: Declared) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def run_import(
     if refresh is not None:
         _refresh(settings, path, refresh)
     else:
-        _write(settings, _kind(kind), id, fleet, out)
+        _write(settings, _kind(kind), id, fleet, out, path)
 
 
 def _kind(word: str | None) -> Kind | None:
@@ -71,13 +71,23 @@ def _refresh(settings: Settings, path: Path, label: str) -> None:
     )
 
 
-def _write(settings: Settings, kind: Kind | None, id: str | None, fleet: str | None, out: Path | None) -> None:
+def _write(
+    settings: Settings, kind: Kind | None, id: str | None, fleet: str | None, out: Path | None, path: Path
+) -> None:
+    from fleetctl.config.load import load_fleet
     from fleetctl.engine.builders import find
 
     with open_engine(settings) as engine:
         snapshot = look(engine, None).snapshot
     chosen = importable(snapshot, fleet) if kind is None or id is None else [find(snapshot, kind, id)]
-    found = import_objects(snapshot, chosen, fleet=fleet, tenant=acting_tenant(settings))
+    here = load_fleet(path).fleet if fleet is None else None
+    found = import_objects(
+        snapshot,
+        chosen,
+        fleet=fleet if here is None else here.name,
+        tenant=acting_tenant(settings),
+        header=fleet is not None,
+    )
     for label in found.missing:
         note(inert(f"note: it refers to {label}, which no fleet owns; import that too") + "\n")
     if out is not None:

@@ -144,3 +144,31 @@ def test_drift_says_which_answers_there_are(home: Home) -> None:
     assert found.exit == 2 and "`fleetctl import --refresh KIND/KEY`" in found.out
     home.ok("apply", ".", "--yes", "--now", NOW)
     assert "import" not in home.ok("drift", ".", "--now", NOW).out
+
+
+def test_what_is_imported_beside_a_fleets_files_is_written_for_that_fleet(home: Home) -> None:
+    home.ok("pools", "offer", "pool-fra1-h100", "--to", "root", "--quota", "gpu=2", "--now", NOW)
+    home.ok("import", "offer/pool-fra1-h100/root", "-o", "own.yaml")
+    assert "pool: fra1-h100\n" in (home.work / "own.yaml").read_text("utf-8")
+    assert home.ok("plan", ".", "--now", NOW).out.startswith("Plan for fleet eu-test: 1 to adopt\n")
+
+
+def test_a_shared_entry_that_cannot_be_refreshed_says_what_is_live(home: Home) -> None:
+    pools = FLEET.replace(
+        "pools:\n", "pools:\n  b: {idempotencyKey: b, site: fra1, class: metal-host, gpuModel: H100}\n"
+    )
+    home.write("fleet.yaml", pools.replace("pool: fra1-h100", "pools: [fra1-h100, b]"))
+    home.ok("apply", ".", "--yes", "--now", NOW)
+    home.ok("quotas", "set", "b", "acme", "gpu=5", "--now", NOW)
+    refused = home.run("import", "--refresh", "offer/b/acme")
+    assert refused.exit == 1
+    assert "is about several pools; give it values of its own by hand (quota: {gpu: 5})" in refused.err
+
+
+def test_init_says_what_to_do_next(tmp_path: Path) -> None:
+    made = Home(path=tmp_path)
+    assert (
+        "  fleetctl plan first-fleet\n  fleetctl apply first-fleet\n"
+        in made.ok("init", "first-fleet", "--now", NOW).out
+    )
+    assert "fleetctl plan" not in made.ok("init", "second", "--no-example", "--now", NOW).out

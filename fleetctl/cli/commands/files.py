@@ -91,11 +91,14 @@ def fmt(settings: Settings, paths: tuple[Path, ...], check: bool) -> int:
 @click.argument("id", metavar="[ID]", required=False)
 @click.option("--all", "every", is_flag=True, help="Every live object that no fleet owns, or that --fleet does.")
 @click.option(
-    "--fleet", metavar="NAME", help="The fleet that the YAML is for: it gets a header, and no adopt for its own."
+    "--fleet",
+    metavar="NAME",
+    help="The fleet that the YAML is for: it gets a header, and no adopt for its own. If absent, what it holds is "
+    "for the fleet at --path, if there is one.",
 )
 @click.option("--out", "-o", metavar="FILE", type=FILE_PATH, help="A new file, instead of standard output.")
 @click.option("--refresh", metavar="KIND/KEY", help="Bring this entry of the files at --path to what is live.")
-@click.option("--path", type=FILE_PATH, default=".", show_default=True, help="With --refresh: the fleet.")
+@click.option("--path", type=FILE_PATH, default=".", show_default=True, help="The fleet.")
 def import_(settings: Settings, kind: str | None, id: str | None, path: Path, **how: Any) -> None:
     """Write a live object, by KIND and ID or key (or as KIND/KEY), as the YAML that would declare it. Changes nothing
     live. A KIND is tenant, site, pool, offer, entitlement, market-pool, order or transfer.

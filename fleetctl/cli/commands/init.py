@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -12,7 +13,9 @@ from fleetctl.cli.making import Made, make_engine
 from fleetctl.cli.output import emit
 from fleetctl.cli.types import FILE_PATH
 from fleetctl.cli.wiring import now_clock
-from fleetctl.render.document import Document, Facts, Items, Paragraph, Verbatim, Verdict
+from fleetctl.render.document import Block, Document, Facts, Items, Paragraph, Verbatim, Verdict
+
+_EXAMPLE = "fleet.yaml"
 
 
 @command("init")
@@ -56,8 +59,18 @@ def _document(made: Made) -> Document:
             ]
         ),
         Items([(f"added {made.folder / name}", None) for name in made.files]),
+        *_first_plan(made),
         Paragraph("Until a witness runs, ledgers are self-attested. Start this one with:"),
         Verbatim([made.serve]),
+    ]
+
+
+def _first_plan(made: Made) -> list[Block]:
+    if _EXAMPLE not in made.files:
+        return []
+    return [
+        Paragraph("See what the example would make live, and apply it:"),
+        Verbatim([f"fleetctl plan {shlex.quote(str(made.folder))}", f"fleetctl apply {shlex.quote(str(made.folder))}"]),
     ]
 
 
