@@ -83,7 +83,8 @@ def set_state(path: Path, engine: str, state: str) -> bool:
     """Point an engine's table to another state; the rest of the file stays. False when it has no table."""
     if engine not in read_config(path):
         return False
-    lines = read_bytes(path, MAX_CONFIG).decode("utf-8").splitlines(keepends=True)
+    # TOML ends a line at a line feed alone; a value may hold what else `splitlines` takes for one.
+    lines = [f"{line}\n" for line in read_bytes(path, MAX_CONFIG).decode("utf-8").removesuffix("\n").split("\n")]
     inside = False
     for index, line in enumerate(lines):
         if line.lstrip().startswith("["):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fleetctl.canonical import digest_of
@@ -97,6 +97,7 @@ TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
 
 @FEW
 @given(TEXT, TEXT, TEXT)
+@example("sqlite:a\x85b\u2028", "root", "http://w")
 def test_what_init_writes_into_the_configuration_comes_back(state: str, steward: str, url: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "config.toml"
