@@ -12,12 +12,11 @@ import click
 
 from fleetctl.cli.command import Settings
 from fleetctl.cli.fleets import fleet_and_engine, read_plan_bytes
-from fleetctl.cli.output import coloured, columns_of, note
+from fleetctl.cli.output import note, page
 from fleetctl.cli.wiring import open_engine
 from fleetctl.diagnostics import code
 from fleetctl.errors import Interrupted, SafetyRefused, Usage
 from fleetctl.render.plan import plan_document
-from fleetctl.render.text import to_text
 
 if TYPE_CHECKING:
     from fleetctl.engine.apply import ApplyReceipt
@@ -89,7 +88,7 @@ def apply_fleet(settings: Settings, path: Path, options: Options, done: Done) ->
         file = plan_fleet(engine, loaded.fleet, loaded.source, host=host_name(), accept=options.accept).file
         check_expected(file, options.expect)
         if file.body.operations and not options.yes:
-            _ask(settings, file, engine)
+            _ask(settings, file, engine, options.accept)
         return run_apply(engine, write_plan(file), options, done)
 
 
@@ -103,10 +102,15 @@ def check_expected(file: PlanFile, expect: str | None) -> None:
         )
 
 
-def _ask(settings: Settings, file: PlanFile, engine: Engine) -> None:
+def _ask(settings: Settings, file: PlanFile, engine: Engine, accept: tuple[str, ...]) -> None:
+    """Show the plan and ask. What would be refused whatever the answer is refused before the question."""
+    from fleetctl.engine.apply import check_plan
+    from fleetctl.plan.planfile import write_plan
+
     stream = sys.stderr
     document = plan_document(file, now_ms=engine.clock.now_ms(), apply_with=())
-    note(to_text(document, columns=columns_of(settings, stream), colour=coloured(stream)) + "\n")
+    note(page(settings, document, stream) + "\n")
+    check_plan(engine, write_plan(file), accept)
     if not click.confirm("Apply this plan?", default=False, err=True):
         raise Interrupted(DECLINED.at("nothing was done"))
 

@@ -29,7 +29,13 @@ def emit(settings: Settings, document: Callable[[], Document], data: Callable[[]
         write(json_text(data()))
         return
     stream = sys.stdout
-    write(to_text(document(), columns=columns_of(settings, stream), colour=coloured(stream)))
+    write(page(settings, document(), stream))
+
+
+def page(settings: Settings, document: Document, stream: TextIO) -> str:
+    """A document as text for a stream. Wide tables are folded for eyes alone: through a pipe a row stays a line."""
+    seen = stream.isatty() or settings.width is not None
+    return to_text(document, columns=columns_of(settings, stream), colour=coloured(stream), fold=seen)
 
 
 def json_text(data: dict[str, Any]) -> str:

@@ -25,12 +25,16 @@ MIN_WIDTH = 20
 _SGR: dict[Tone, str] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
 _MARK_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "~": "warn", "!": "bad"}
 _GAP = "  "
+_INDENT = "    "
 _READABLE = 24  # columns that running text needs at least
 
 
-def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = False) -> str:
-    """The document in lines of at most `columns` where its words allow it, ending in a newline; empty for no blocks."""
-    page = _Page(max(columns, MIN_WIDTH), colour)
+def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = False, fold: bool = False) -> str:
+    """The document in lines of at most `columns` where its words allow it, ending in a newline; empty for no blocks.
+
+    `fold`: rows of a table that is wider than that go on in a second line. Without it a row is a line, as tools want it.
+    """
+    page = _Page(max(columns, MIN_WIDTH), colour, fold)
     lines: list[str] = []
     before: Block | None = None
     for block in document:
@@ -81,8 +85,8 @@ def _words(text: str, columns: int) -> list[str]:
 
 
 class _Page:
-    def __init__(self, columns: int, colour: bool) -> None:
-        self._columns, self._colour = columns, colour
+    def __init__(self, columns: int, colour: bool, fold: bool) -> None:
+        self._columns, self._colour, self._fold = columns, colour, fold
 
     def lines(self, block: Block) -> Iterator[str]:
         match block:
@@ -132,6 +136,9 @@ class _Page:
         if table.columns[-1].wraps and sizes[-1] < min(_READABLE, max(width(row[-1]) for row in [titles, *rows])):
             yield from self._with_notes(table, titles, rows)
             return
+        if self._fold and sum(sizes) + len(_GAP) * (len(sizes) - 1) > self._columns:
+            yield from self._folded(table, titles, rows)
+            return
         yield self._toned(_row(titles, sizes, right), "dim")
         for number, row in enumerate(rows):
             tone = table.tones[number] if table.tones else None
@@ -141,6 +148,17 @@ class _Page:
             ]
             for part in range(max(map(len, cells))):
                 yield self._toned(_row([cell[part] if part < len(cell) else "" for cell in cells], sizes, right), tone)
+
+    def _folded(self, table: Table, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+        """A table in which each row takes several lines, the later ones indented; each line has columns of its own."""
+        sizes = [max(width(cell) for cell in column) for column in zip(titles, *rows, strict=True)]
+        right = [column.right for column in table.columns]
+        runs = _runs(sizes, self._columns)
+        tones: Sequence[Tone | None] = ["dim", *(table.tones or [None] * len(rows))]
+        for row, tone in zip([titles, *rows], tones, strict=True):
+            for start, end in runs:
+                line = _row(row[start:end], sizes[start:end], right[start:end])
+                yield self._toned(f"{_INDENT if start else ''}{line}", tone)
 
     def _with_notes(self, table: Table, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
         """A table whose last column has no room: what stands in it gets lines of its own below its row."""
@@ -163,6 +181,18 @@ class _Page:
 def _row(cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]) -> str:
     found = (padded(cell, size, right=at) for cell, size, at in zip(cells, sizes, right, strict=True))
     return _GAP.join(found).rstrip()
+
+
+def _runs(sizes: Sequence[int], columns: int) -> list[tuple[int, int]]:
+    """Runs of neighbouring columns, as (start, end), that fit a line each; a column that does not is a run of its own."""
+    runs, start, used = list[tuple[int, int]](), 0, sizes[0]
+    for index, size in enumerate(sizes[1:], 1):
+        if used + len(_GAP) + size > columns:
+            runs.append((start, index))
+            start, used = index, len(_INDENT) + size
+        else:
+            used += len(_GAP) + size
+    return [*runs, (start, len(sizes))]
 
 
 def _sizes(table: Table, titles: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[int]:

@@ -129,3 +129,32 @@ def test_a_last_column_without_room_goes_below_its_row() -> None:
         f"{'s' * 30}  active",
     ]
     assert "why" in to_text([Table(columns, rows)], columns=80).splitlines()[0]
+
+
+def test_a_table_that_is_wider_than_a_terminal_folds_its_rows() -> None:
+    columns = (Column("tenant"), Column("object"), Column("before → after", right=True), Column("effect"))
+    table = Table(columns, [("acme", "offer/" + "p" * 20, "32 → 4", "loses"), ("b", "offer/p", "0 → 8", "gains")])
+    assert to_text([table], columns=40, fold=True).splitlines() == [
+        "tenant  object",
+        "    before → after  effect",
+        f"acme    offer/{'p' * 20}",
+        "            32 → 4  loses",
+        "b       offer/p",
+        "             0 → 8  gains",
+    ]
+    assert len(to_text([table], columns=40).splitlines()) == 3
+    assert to_text([table], columns=80, fold=True) == to_text([table], columns=80)
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("abc", max_size=12), st.text("xyz ", max_size=30), st.text("0", max_size=9)), min_size=1
+    ),
+    st.integers(MIN_WIDTH, 60),
+)
+def test_a_folded_table_loses_no_cell_and_keeps_to_the_width(rows: list[tuple[str, str, str]], columns: int) -> None:
+    table = Table((Column("a"), Column("b"), Column("c", right=True)), rows)
+    page = to_text([table], columns=columns, fold=True)
+    assert all(width(line) <= max(columns, 34) for line in page.splitlines())
+    for row in rows:
+        assert all(cell.strip(" ") in page for cell in row)
