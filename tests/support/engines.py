@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetctl.clock import Clock
-from fleetctl.diagnostics import code
+from fleetctl.diagnostics import Code
 from fleetctl.engine.apply import ApplyReceipt, apply_plan
 from fleetctl.engine.context import Engine, journal_stream, usage_stream
 from fleetctl.engine.initial import initialise
@@ -389,7 +389,14 @@ def together(works: Sequence[Callable[[], str]]) -> list[str]:
 # --------------------------------------------------------------------------------------------------- witnesses
 
 WITNESSES = {name: signer(name) for name in ("witness-a", "witness-b", "witness-c")}
-TEST_WITNESS = code("test-witness", "A test's witness says no", trigger="a witness of a test", exit_code=3)
+TEST_WITNESS = Code(  # not declared: the reference lists what the program can say
+    name="test-witness",
+    summary="A test's witness says no",
+    trigger="a witness of a test",
+    severity="error",
+    exit_code=3,
+    engine_code=None,
+)
 
 
 @dataclass(slots=True)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from fleetctl.diagnostics import REGISTRY, Span, code
+from fleetctl.diagnostics import REGISTRY, Code, Span
 from fleetctl.render.diagnostics import error_json, error_text, explanation, explanation_json, github_annotations
 from fleetctl.render.text import to_text
 
-EXAMPLE = REGISTRY.get("example-of-tests") or code(
-    "example-of-tests", "An example", trigger="in tests", engine_code="CONFLICT", exit_code=3
+EXAMPLE = Code(  # not declared: the reference lists what the program can say
+    name="example-of-tests",
+    summary="An example",
+    trigger="in tests",
+    severity="error",
+    exit_code=3,
+    engine_code="CONFLICT",
 )
 
 
