@@ -60,7 +60,12 @@ def refuse_ill_formed(operation: Operation, name: str, fleet: str | None) -> Non
             operation.label,
         )
     if not is_key_of(operation.kind, operation.key) or (operation.kind == "tenant" and not is_name(operation.key)):
-        refuse(INVALID_INPUT, f"{shown(operation.key)} is no key of a {operation.kind}", operation.label)
+        form = (
+            "lower-case letters, digits and hyphens, at most 63"
+            if operation.kind == "tenant"
+            else "ASCII letters, digits and . _ # -, at most 128"
+        )
+        refuse(INVALID_INPUT, f"{shown(operation.key)} is no key of a {operation.kind}; write {form}", operation.label)
 
 
 def refuse_unlike(working: Working, operation: Operation, before: LiveObject, fleet: str | None) -> None:

@@ -6,7 +6,7 @@ from typing import cast
 
 from fleetctl.canonical import Json, canonical_json
 from fleetctl.capacity.offers import authz_row, lowered_quotas, offered_tenants, tenants_holding
-from fleetctl.capacity.policy import validate_policy
+from fleetctl.capacity.policy import pool_words, validate_policy
 from fleetctl.capacity.refusals import NOT_FOUND, NOT_OFFERABLE, PROVIDER_ACCOUNT, refuse
 from fleetctl.capacity.rules import Case, tombstone_of
 from fleetctl.capacity.working import Working
@@ -29,6 +29,8 @@ class PoolRules:
         problem = provider_problem(body, case.label)
         if problem is not None:
             raise EngineRefused(problem)
+        if not isinstance(case.was, PoolBody) or case.was.gpu_model != body.gpu_model:
+            _check_words(case, body)
         if not isinstance(case.was, PoolBody) or case.was.policy != body.policy or case.was.gpu_model != body.gpu_model:
             _check_policy(case, body, site)
         if case.before is None:
@@ -92,6 +94,15 @@ def _owned_site(case: Case, body: PoolBody) -> SiteBody:
     if site_body is None or site_body.tenant != case.actor_tenant:
         refuse(NOT_FOUND, f"site {body.site} does not exist for tenant `{case.actor_tenant}`", case.label)
     return site_body
+
+
+def _check_words(case: Case, body: PoolBody) -> None:
+    """A command may say what no fleet file may; the engine takes neither (readings 4B)."""
+    problems = list(
+        pool_words(gpu_model=body.gpu_model, pool_class=body.pool_class, sharing=body.sharing, agent=body.agent)
+    )
+    if problems:
+        raise EngineRefused(item.code.at(item.detail, subject=case.label) for item in problems)
 
 
 def _check_policy(case: Case, body: PoolBody, site: SiteBody) -> None:

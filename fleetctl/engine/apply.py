@@ -226,9 +226,7 @@ def _check_ground(
     """Steps 3, 8 and 9. Returns the ids of the dangers that were there and accepted."""
     required = ground.snapshot.settings().required_approvals
     if required:  # step 3
-        raise SafetyRefused(
-            MISSING_SIGNATURE.at(f"{required} approval(s) are required and the plan carries none that counts")
-        )
+        raise SafetyRefused(MISSING_SIGNATURE.at(f"approvals required: {required}; the plan carries none that counts"))
     origin = file.body.provenance.origin is not None
     check_record(engine, reader, file.body.fleet, ground.snapshot, origin=origin)
     _check_source(ground.snapshot, file)  # step 8

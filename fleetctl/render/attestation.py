@@ -67,6 +67,14 @@ def attestation_notes(found: WitnessedView) -> list[Block]:
     blocks: list[Block] = []
     if found.notes:
         blocks.append(Items([(note, "warn") for note in dict.fromkeys(found.notes)]))
+    if found.covering < found.required:
+        blocks.append(
+            Paragraph(
+                f"{found.covering} of {found.required} required witnesses have countersigned: "
+                "`fleetctl ledger witness` asks again, and exits 0 once all have.",
+                "bad",
+            )
+        )
     if found.grade != "witnessed":
         said = f"The ledgers are {found.grade}: nobody but the steward vouches for their newest entries."
         again = "" if found.notes else " `fleetctl ledger witness` asks the witnesses again."
