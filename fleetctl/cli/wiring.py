@@ -201,7 +201,10 @@ def _keys(
         return load_public_key(public), signer
     if signer is None:
         raise Unreachable(
-            KEY_UNKNOWN.at(f"engine {id} has no steward's key in the user's configuration; give it with --steward-key")
+            KEY_UNKNOWN.at(
+                f"engine {id} has no steward's key in the user's configuration; give the private one with --steward-key, "
+                "or for reading and planning name the public one in config.toml as `steward_public_key`"
+            )
         )
     return signer.public_key, signer
 

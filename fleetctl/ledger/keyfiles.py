@@ -69,6 +69,8 @@ def load_private_key(path: Path, kid: str) -> SeedSigner:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     pem, mode = _read(path)
+    if b"BEGIN PUBLIC KEY" in pem:
+        raise BadInput(KEY_FORM.at(f"{path} is a public key; sealing takes the private one that belongs to it"))
     if mode & _OTHERS:
         raise BadInput(KEY_MODE.at(f"{path} has mode {stat.S_IMODE(mode):04o}; run `chmod 600 {path}`"))
     if not pem.startswith(b"-----BEGIN PRIVATE KEY-----"):

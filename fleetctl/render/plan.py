@@ -85,13 +85,19 @@ def plan_document(file: PlanFile, *, now_ms: int, apply_with: Sequence[str]) -> 
     dangers = planned_dangers(file)
     return [
         _verdict(file, len(dangers), len(open_dangers)),
+        *_tampered(context),
         *_dangers(dangers, open_dangers),
         *(summary(file.body.operations) if len(file.body.operations) > MANY else ()),
         *_impact(context),
         *_operations(file, context),
         *_ignored(context),
         *_warnings(context),
-        *_footer(file, context, apply_with if file.body.operations else (), refused=bool(open_dangers)),
+        *_footer(
+            file,
+            context,
+            apply_with if file.body.operations and not any(_tampered(context)) else (),
+            refused=bool(open_dangers),
+        ),
     ]
 
 
@@ -285,9 +291,21 @@ def _ignored(context: Loose) -> Iterator[Block]:
         yield Items(points)
 
 
+_TAMPERED = "state-tampered"
+
+
+def _tampered(context: Loose) -> Iterator[Block]:
+    """The one warning that makes all the rest worthless."""
+    for row in context.objects("warnings"):
+        if row.text("code") == _TAMPERED:
+            yield Paragraph(f"Tampered, and refused by apply: {row.text('detail')}", "bad")
+
+
 def _warnings(context: Loose) -> Iterator[Block]:
     points: list[tuple[str, Tone | None]] = []
     for row in context.objects("warnings"):
+        if row.text("code") == _TAMPERED:
+            continue
         place = f"{row.text('file')}:{row.integer('line')}:{row.integer('column')}: " if row.text("file") else ""
         points.append((f"{place}{row.text('code')}: {row.text('detail')}", "warn"))
     if points:

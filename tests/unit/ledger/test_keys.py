@@ -165,6 +165,14 @@ def test_foreign_private_keys_are_refused_without_showing_them(tmp_path: Path, f
     assert seed("x").hex() not in str(refused.value)
 
 
+def test_a_public_key_is_no_private_key(tmp_path: Path) -> None:
+    """Said before the mode is looked at: a public key is readable for all, and `chmod` would mend nothing."""
+    path = tmp_path / "steward.pub.pem"
+    keyfiles.create_public_key(path, STEWARD.public_key)
+    with pytest.raises(BadInput, match="is a public key; sealing takes the private one"):
+        keyfiles.load_private_key(path, "root-steward")
+
+
 def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     keyfiles.create_private_key(path, "root-steward", seed("x"))

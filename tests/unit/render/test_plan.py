@@ -214,6 +214,14 @@ def test_ignored_drift_and_warnings_are_listed() -> None:
     assert "nothing to do" in shown and "Apply exactly this" not in shown
 
 
+def test_a_state_that_somebody_edited_is_the_first_thing_said_and_nothing_is_proposed() -> None:
+    file = a_plan()
+    found = {"code": "state-tampered", "detail": "rows that changed: pool/p1"}
+    page = text(replace(file, context={**file.context, "warnings": [found]}))
+    assert page.index("Tampered, and refused by apply: rows that changed: pool/p1") < page.index("Dangers")
+    assert "Apply exactly this" not in page and "Warnings" not in page
+
+
 _JSON = st.recursive(
     st.none() | st.text(max_size=8) | st.booleans() | st.integers(-5, 2**53 - 1),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
