@@ -66,6 +66,6 @@ def history(
         known = Known(steward_key=steward_key, witness_keys=witness_keys)
         entries, names = bundle_history(bundle, known, subject, now_clock(settings).now_ms())
     else:
-        with open_engine(settings) as engine:
+        with open_engine(settings, witnessed=True) as engine:
             entries, names = engine_history(engine, subject)
     emit(settings, lambda: history_document(entries, names, subject), lambda: history_json(entries))
