@@ -22,7 +22,8 @@ Written by `make bench` (`python -m benchmarks`) from `results.json`, which hold
 in turn, in one go, on one machine; a figure is the median, with the least and the greatest beside it. The ratio is that
 of the medians: *faster* and *rate* are to be at least the target, *at most* is to stay under it. Processor time
 (user and system, child processes included) stands beside wall time, because other work on the machine disturbs it less.
-Verdicts go by wall time. No test depends on any of this.
+Verdicts go by wall time. No test depends on any of this. The load before a row says how busy the machine was: where it
+is above the number of cores, what runs on all of them (Terraform, `ledger verify`) loses most.
 """
 
 
@@ -64,12 +65,14 @@ def write_report() -> str:
     parts.append(
         "\n| what | ours | peer | ratio | processor time | target | verdict |\n|---|---|---|---|---|---|---|\n"
     )
-    notes = []
+    notes, cores = [], float(kept["machine"].get("cores", "inf"))
     for name in ROWS:
         if (row := kept["rows"].get(name)) is None:
             continue
         parts += [_table_line(row_module(name).WHAT, from_json(line)) for line in row["lines"]]
-        notes.append(f"- `{name}` ({row['taken']}, load {row['load']} at its start). {' '.join(row['notes'])}".rstrip())
+        busy = ", so that both sides waited for processors" if float(row["load"]) >= cores else ""
+        taken = f"({row['taken']}, load {row['load']} at its start{busy})"
+        notes.append(f"- `{name}` {taken}. {' '.join(row['notes'])}".rstrip())
     parts.append("\n" + "\n".join(notes) + "\n")
     text = "".join(parts)
     REPORT.write_text(text)
