@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from fleetctl.cli.files import write_whole
+from fleetctl.cli.fleets import is_fleet
 from fleetctl.errors import BadInput
 
 
@@ -21,12 +24,14 @@ class Formatted:
 def format_path(path: Path, *, check: bool) -> Iterator[Formatted]:
     """Format every fleet file of a path; with `check` only say what would change.
 
-    Raises BadInput, before anything is written, for files that cannot be read as YAML, and for one that formatting would change
+    Raises a usage error for a file that is named and is no fleet file by its name: it may be a plan, or anything. Raises BadInput, before anything is written, for files that cannot be read as YAML, and for one that formatting would change
     the meaning of.
     """
     from fleetctl.config.tree import read_tree
     from fleetctl.config.yamlfiles import formatted
 
+    if path.is_file() and not is_fleet(path):
+        raise click.UsageError(f"{path} is no fleet file; name a folder, or a file *.yaml or *.yml.")
     tree = read_tree(path)
     errors = [item for item in tree.problems.sorted() if item.severity == "error"]
     if errors:

@@ -11,6 +11,7 @@ from fleetctl.cli.files import PATH_UNWRITABLE, write_whole
 from fleetctl.cli.fleets import load
 from fleetctl.cli.importing import as_json, import_objects, importable, refresh
 from fleetctl.cli.output import emit, note
+from fleetctl.cli.pin import NAME
 from fleetctl.cli.queries import look
 from fleetctl.cli.wiring import acting_tenant, open_engine
 from fleetctl.errors import BadInput
@@ -80,7 +81,9 @@ def _write(
     with open_engine(settings) as engine:
         snapshot = look(engine, None).snapshot
     chosen = importable(snapshot, fleet) if kind is None or id is None else [find(snapshot, kind, id)]
-    here = load_fleet(path).fleet if fleet is None else None
+    # The current folder only with a fleetctl.toml in it: elsewhere it may hold anything, and a lot of it.
+    asked = path != Path() or (path / NAME).is_file()
+    here = load_fleet(path).fleet if fleet is None and asked else None
     found = import_objects(
         snapshot,
         chosen,

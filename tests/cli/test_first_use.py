@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from fleetctl import __version__
+from fleetctl.cli.main import cli
 from tests.support.cli import FLEET, NOW, Home
 
 
@@ -172,3 +175,36 @@ def test_init_says_what_to_do_next(tmp_path: Path) -> None:
         in made.ok("init", "first-fleet", "--now", NOW).out
     )
     assert "fleetctl plan" not in made.ok("init", "second", "--no-example", "--now", NOW).out
+
+
+def test_a_plan_is_not_written_over_a_fleet_file_and_fmt_leaves_other_files_alone(home: Home) -> None:
+    before = (home.work / "fleet.yaml").read_bytes()
+    refused = home.run("plan", ".", "-o", "fleet.yaml", "--now", NOW)
+    assert refused.exit == 64 and "write the plan to a name such as plan.json" in refused.err
+    assert (home.work / "fleet.yaml").read_bytes() == before
+    home.ok("plan", ".", "-o", "plan.json", "--now", NOW)
+    plan = (home.work / "plan.json").read_bytes()
+    assert home.run("fmt", "plan.json").exit == 64
+    assert (home.work / "plan.json").read_bytes() == plan
+
+
+def test_every_help_fits_a_terminal_and_has_an_example() -> None:
+    wide, bare = [], []
+    for path, command, ctx in walk():
+        shown = command.get_help(ctx)
+        wide += [f"{path}: {line}" for line in shown.splitlines() if len(line) > 80]
+        if not isinstance(command, click.Group) and "Example:" not in shown:
+            bare.append(path)
+    assert (wide, bare) == ([], [])
+
+
+def walk() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Every command with its words, in a context of 80 columns."""
+    with click.Context(cli, info_name="fleetctl", terminal_width=80, max_content_width=80) as root:
+        todo: list[tuple[click.Command, click.Context]] = [(cli, root)]
+        while todo:
+            command, ctx = todo.pop()
+            yield ctx.command_path, command, ctx
+            if isinstance(command, click.Group):
+                named = ((name, command.get_command(ctx, name)) for name in command.list_commands(ctx))
+                todo += [(item, click.Context(item, ctx, name)) for name, item in named if item is not None]

@@ -61,8 +61,10 @@ def admit(
 
     \b
     Example:
-      fleetctl claims admit --entitlement ent-vision --claim c1 --devices 8 --energy 5MJ --grade ModelBased
-      fleetctl claims admit --entitlement ent-vision --claim c2 --devices 8 --class train --estimate derive
+      fleetctl claims admit --entitlement ent-vision --claim c1 --devices 8 \\
+        --energy 5MJ --grade ModelBased
+      fleetctl claims admit --entitlement ent-vision --claim c2 --devices 8 \\
+        --class train --estimate derive
     """
     from fleetctl.engine.claims import Admission, Unestimated, admit_derived
     from fleetctl.engine.claims import admit as admit_claim

@@ -9,7 +9,7 @@ import click
 
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.files import write_whole
-from fleetctl.cli.fleets import fleet_and_engine, read_plan_bytes
+from fleetctl.cli.fleets import fleet_and_engine, is_fleet, read_plan_bytes
 from fleetctl.cli.output import emit
 from fleetctl.cli.types import DANGER, FILE_PATH
 from fleetctl.cli.wiring import now_clock, open_engine
@@ -46,6 +46,8 @@ def plan(
     from fleetctl.engine.planning import plan_fleet
     from fleetctl.plan.planfile import write_plan
 
+    if out is not None and is_fleet(out):
+        raise click.UsageError(f"{out} is the name of a fleet; write the plan to a name such as plan.json.")
     with fleet_and_engine(settings, path) as (loaded, engine):
         file = plan_fleet(engine, loaded.fleet, loaded.source, host=host_name(), accept=accept).file
         now = engine.clock.now_ms()

@@ -113,7 +113,8 @@ def create(settings: Settings, key: str, policy: str | None, owner_quota: tuple[
 
     \b
     Example:
-      fleetctl pools create pool-fra1-h100 --site fra1 --class metal-host --gpu-model H100
+      fleetctl pools create pool-fra1-h100 --site fra1 --class metal-host \\
+        --gpu-model H100
     """
     wanted = builds.NewPool(key=key, policy=policy_of(policy), owner_quota=quota_of(owner_quota), **fields)  # type: ignore[arg-type]  # click's choices are the literal types' words
     return run_call(settings, "pools.create", lambda engine: builds.new_pool(engine, settings, wanted), key=key)

@@ -39,7 +39,8 @@ def report(
 
     \b
     Example:
-      fleetctl claims report --claim c1 --units 40 --energy 2MJ --grade HwShunt --observed 10m --observed-energy 300kJ
+      fleetctl claims report --claim c1 --units 40 --energy 2MJ --grade HwShunt \\
+        --observed 10m --observed-energy 300kJ
     """
     from fleetctl.engine.reports import report as keep_report
     from fleetctl.pool1.grade import Grade

@@ -33,7 +33,8 @@ def init(settings: Settings, id: str, steward_key: Path, steward: str) -> None:
 
     \b
     Example:
-      fleetctl witness init --id audit-1 --steward-key steward.pub.pem --steward root-steward
+      fleetctl witness init --id audit-1 --steward root-steward \\
+        --steward-key steward.pub.pem
     """
     from fleetctl.cli.making import WITNESS_PUBLIC_KEY, make_witness
     from fleetctl.ledger.keyfiles import load_public_key
@@ -84,7 +85,7 @@ def head(settings: Settings, id: str, ledgers: tuple[str, ...]) -> None:
 
     \b
     Example:
-      fleetctl witness head --id audit-1 root-steward/journal root-steward/entitlements
+      fleetctl witness head --id audit-1 root-steward/journal
     """
     from fleetctl.cli.witnesses import signed_heads
 
