@@ -31,6 +31,7 @@ ALREADY_THERE = code(
 def restore_state(settings: Settings, file: Path, wait_ms: int) -> tuple[str, int]:
     """Put a backup in the place of the state, when it is this engine's and no witness knows more.
 
+    Receipts that the state itself holds speak for a witness that does not answer.
     Returns the engine's id and the length of its journal. Raises SafetyRefused, Unreachable, Busy.
     """
     from fleetctl.engine.context import journal_stream
@@ -50,7 +51,7 @@ def restore_state(settings: Settings, file: Path, wait_ms: int) -> tuple[str, in
         with backup.store.read() as reader:
             read_usages(backup, reader)
             length = verify_stream(backup, reader, journal_stream(reader)).length
-        refuse_rollback(backup)
+        refuse_rollback(backup, _receipts_at(path))
         id = backup.id
     restore_file(file, path, wait_ms)
     return id, length
@@ -103,6 +104,23 @@ def _engine_at(path: Path) -> str | None:
     try:
         with store.read() as reader:
             return reader.meta(META_ENGINE)
+    finally:
+        store.close()
+
+
+def _receipts_at(path: Path) -> list[tuple[str, bytes]]:
+    """The receipts (stream, sealed) of a state; none when it is not there or cannot be read."""
+    from fleetctl.store.sqlite import SqliteStore
+
+    try:
+        store = SqliteStore.open(path, read_only=True)
+    except FleetctlError:
+        return []
+    try:
+        with store.read() as reader:
+            return [(item.stream, item.sealed) for item in reader.receipts()]
+    except FleetctlError:
+        return []
     finally:
         store.close()
 

@@ -98,11 +98,12 @@ def read_settings(reader: Reader) -> SettingsBody:
     return body
 
 
-def refuse_rollback(engine: Engine) -> None:
+def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ()) -> None:
     """Ask every witness for its newest receipts, then compare them, and those that are kept, with this state.
 
-    A witness is asked first and this state read after: heads only grow, so an apply that runs beside this one is
-    never mistaken for a rollback. One that does not answer says nothing. Raises SafetyRefused.
+    `elsewhere` are further receipts (stream, sealed), such as those of a state that this one is to replace. A witness is
+    asked first and this state read after: heads only grow, so an apply that runs beside this one is never mistaken for
+    a rollback. One that does not answer says nothing. Raises SafetyRefused.
     """
     with engine.store.read() as reader:
         check_identity(engine, reader)
@@ -111,7 +112,8 @@ def refuse_rollback(engine: Engine) -> None:
     with engine.store.read() as reader:
         known = roster(read_settings(reader), engine.witnesses)
         kept = [(stream, item.sealed) for stream in streams for item in _newest_by_witness(reader.receipts(stream))]
-        for stream, sealed in dict.fromkeys((*answers, *kept)):
+        others = [(stream, sealed) for stream, sealed in elsewhere if stream in streams]
+        for stream, sealed in dict.fromkeys((*answers, *kept, *others)):
             found = _judge(engine, reader, stream, sealed, known)
             if found.verdict in ("ahead", "fork"):
                 raise SafetyRefused(
