@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -122,7 +123,7 @@ def admission_document(found: AdmissionView, names: Names) -> Document:
         runs = f"{found.estimate.evidence} observed of {found.estimate.seen} ended claims of its class"
         spread = f"{format_energy(least)} to {format_energy(most)}"
         blocks.append(Facts([("estimate", f"{format_energy(most)}, from {runs}"), ("spread", spread)]))
-    blocks.append(Items(list(_tests(decision))))
+    blocks.append(Items(list(_tests(decision, names))))
     return blocks
 
 
@@ -268,12 +269,25 @@ def _estimate_json(found: Estimate) -> dict[str, Any]:
     }
 
 
-def _tests(decision: Decision) -> Iterator[tuple[str, Tone | None]]:
+def _tests(decision: Decision, names: Names) -> Iterator[tuple[str, Tone | None]]:
     from fleetctl.pool1.explain import explain
 
     steps = cast("list[dict[str, Any]]", explain(decision)["tests"])
     for step in steps:
         yield (
-            f"{step['clause']} {step['test']}: {'yes' if step['passed'] else 'no'}",
+            f"{step['clause']} {in_units(step['test'], names)}: {'yes' if step['passed'] else 'no'}",
             None if step["passed"] else "warn",
         )
+
+
+def in_units(test: str, names: Names) -> str:
+    """A test in the units that files use, and an id by the name that people know: `used 0 J + estimate 5 MJ ≤ …`."""
+    if " uJ" not in test:
+        return " ".join(names.get(word, word).removeprefix("entitlement/") for word in test.split(" "))
+    # A formula has weights among its figures; elsewhere every figure of a test about energy is one.
+    exact = "⌊" in test
+    return (_ENERGY if exact else _FIGURE).sub(lambda found: format_energy(int(found[1])), test)
+
+
+_ENERGY = re.compile(r"([0-9]+) uJ")
+_FIGURE = re.compile(r"\b([0-9]+)\b(?: uJ)?")

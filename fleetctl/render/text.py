@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from fleetctl.render.document import (
@@ -24,6 +25,7 @@ DEFAULT_WIDTH = 80
 MIN_WIDTH = 20
 _SGR: dict[Tone, str] = {"good": "32", "warn": "33", "bad": "31", "dim": "2", "strong": "1"}
 _MARK_TONES: dict[str, Tone] = {"+": "good", "-": "bad", "~": "warn", "!": "bad"}
+_COMMAND = re.compile(r"\(?`(fleetctl|--[a-z])")
 _GAP = "  "
 _INDENT = "    "
 _READABLE = 24  # columns that running text needs at least
@@ -48,7 +50,7 @@ def to_text(document: Document, *, columns: int = DEFAULT_WIDTH, colour: bool = 
 def wrapped(text: str, columns: int) -> list[str]:
     """Inert text in lines of at most `columns`; a word that is wider gets a line of its own and is not broken.
 
-    What stands in backticks, such as a command to copy, is one word where it fits a line.
+    What stands in backticks is one word where it fits a line, and a command always: it is there to be copied.
     """
     if len(text) <= columns and text.isascii():  # nearly every line
         return [text]
@@ -79,7 +81,7 @@ def _words(text: str, columns: int) -> list[str]:
         opened.append(word)
         if odd and len(opened) > 1:
             whole = " ".join(opened)
-            out += [whole] if width(whole) <= columns else opened
+            out += [whole] if width(whole) <= columns or _COMMAND.match(whole) else opened
             opened = []
     return out + opened
 

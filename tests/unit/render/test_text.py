@@ -109,7 +109,8 @@ def test_a_page_is_never_narrower_than_can_be_read() -> None:
 def test_what_stands_in_backticks_stays_whole_where_it_fits() -> None:
     text = "nobody answers; start it with `fleetctl witness serve --id a`, then go on"
     assert wrapped(text, 40) == ["nobody answers; start it with", "`fleetctl witness serve --id a`, then go", "on"]
-    assert wrapped("a `command that is wider than a line` b", 20) == ["a `command that is", "wider than a line` b"]
+    assert wrapped("a `text that is wider than a line` b", 20) == ["a `text that is", "wider than a line` b"]
+    assert wrapped("a `fleetctl ledger witness --now` b", 20) == ["a", "`fleetctl ledger witness --now`", "b"]
     assert wrapped("one ` only, and more", 10) == ["one `", "only, and", "more"]
 
 
