@@ -70,7 +70,7 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     usage_receipts, journal_receipts = apart([*found.receipts, *read_receipts(known.receipts)], journal_id)
     usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, usage_receipts)
     journal = _audit(found.journal, "journal", known, now_ms, journal_receipts, beside=True)
-    return with_journal(usage, journal, found.journal)
+    return with_journal(usage, journal, found.journal, found.document)
 
 
 def _is_journal(data: bytes) -> bool:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fleetctl.diagnostics import code
 from fleetctl.errors import Tampered
-from fleetctl.ledger.entries import Applied, Called, JournalEvent, Reported
+from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
+from fleetctl.ledger.entries import Applied, Called, JournalEvent
 from fleetctl.model.operation import Operation, OperationError, operation_from_json
-
-DOCUMENT_MISSING = code(
-    "document-missing",
-    "A document that the journal names is missing or was changed",
-    trigger="a plan's body or context, a request or a report is not kept under its digest any more",
-    exit_code=3,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +23,6 @@ class Record:
     fleet: str | None
     operations: tuple[Operation, ...]
     origin: tuple[str, str] | None = None
-
-
-Documents = Callable[[str], bytes | None]
 
 
 def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> Iterator[Record]:
@@ -61,16 +51,8 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
 def check_kept(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> None:
     """Every document that an entry names is there, those too that nothing folds. Raises Tampered."""
     for entry, event in events:
-        for digest in _named(event):
+        for digest in named_documents(event):
             load_document(documents, digest.hex(), entry)
-
-
-def _named(event: JournalEvent) -> tuple[bytes, ...]:
-    if isinstance(event, Applied):
-        return event.plan, event.context
-    if isinstance(event, Called):
-        return (event.request,)
-    return (event.report,) if isinstance(event, Reported) else ()
 
 
 def origin_of(plan: Mapping[str, Any]) -> tuple[str, str] | None:

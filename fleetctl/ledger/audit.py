@@ -6,12 +6,13 @@ prefix together with its older receipt, unless a bound given from outside contra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, NotVerified
 from fleetctl.ledger import cose
+from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
 from fleetctl.ledger.entries import BadCore, JournalEvent, decode_core
 from fleetctl.ledger.identifiers import LedgerId
 from fleetctl.ledger.keys import PublicKey
@@ -160,7 +161,14 @@ class Report:
 
 _REASONS = {
     item.name: item
-    for item in (BELOW_MIN_LENGTH, RESUME_MISMATCH, RECEIPT_FAILED, JOURNAL_DISAGREES, CROSS_CHECK_FAILED)
+    for item in (
+        BELOW_MIN_LENGTH,
+        RESUME_MISMATCH,
+        RECEIPT_FAILED,
+        JOURNAL_DISAGREES,
+        CROSS_CHECK_FAILED,
+        DOCUMENT_MISSING,
+    )
 }
 
 
@@ -209,8 +217,15 @@ def audit(
     )
 
 
-def with_journal(entitlements: Report, journal: Report, journal_data: bytes) -> Report:
-    """Both streams in one report. Every journal entry also pins the entitlement ledger as it stood; both must tell one story."""
+def with_journal(
+    entitlements: Report, journal: Report, journal_data: bytes, documents: Documents | None = None
+) -> Report:
+    """Both streams in one report. Every journal entry also pins the entitlement ledger as it stood; both must tell one story.
+
+    `documents` are those beside the journal, which then must hold every one that it names.
+    """
+    if documents is not None and journal.verification.ok:
+        journal = replace(journal, reasons=(*journal.reasons, *_document_reasons(journal_data, documents)))
     reasons = (*entitlements.reasons, *_pin_reasons(entitlements.verification, journal.verification, journal_data))
     return replace(entitlements, journal=journal, reasons=reasons)
 
@@ -284,18 +299,40 @@ def _pin_reasons(entitlements: Verification, journal: Verification, journal_data
     """The first journal entry whose pinned length and head are not those of the entitlement stream."""
     if not (entitlements.ok and journal.ok):
         return []
+    for index, event in _events(journal_data):
+        if event.ledger == entitlements.ledger:
+            n = event.ledger_length
+            if n > entitlements.length or entitlements.head_at(n) != event.ledger_head:
+                what = "entries are missing" if n > entitlements.length else "its history was rewritten"
+                detail = f"journal entry {index} pins {event.ledger} at length {n}, which this stream is not: {what}"
+                return [Reason(code=JOURNAL_DISAGREES.name, detail=detail)]
+    return []
+
+
+def _document_reasons(journal_data: bytes, documents: Documents) -> list[Reason]:
+    """The documents that are missing, all of them in one reason."""
+    missing = [
+        (index, digest.hex())
+        for index, event in _events(journal_data)
+        for digest in named_documents(event)
+        if documents(digest.hex()) is None
+    ]
+    if not missing:
+        return []
+    index, digest = missing[0]
+    detail = f"journal entry {index} names document {digest}, which is missing or was changed ({len(missing)} in all)"
+    return [Reason(code=DOCUMENT_MISSING.name, detail=detail)]
+
+
+def _events(journal_data: bytes) -> Iterator[tuple[int, JournalEvent]]:
+    """The events of a journal, up to the first that cannot be read."""
     offset = index = 0
     while offset < len(journal_data):
         try:
             envelope = cose.read(journal_data, offset)
             event = decode_core(envelope.payload, "journal").event
         except (cose.BadEnvelope, BadCore):
-            return []
-        if isinstance(event, JournalEvent) and event.ledger == entitlements.ledger:
-            n = event.ledger_length
-            if n > entitlements.length or entitlements.head_at(n) != event.ledger_head:
-                what = "entries are missing" if n > entitlements.length else "its history was rewritten"
-                detail = f"journal entry {index} pins {event.ledger} at length {n}, which this stream is not: {what}"
-                return [Reason(code=JOURNAL_DISAGREES.name, detail=detail)]
+            return
+        if isinstance(event, JournalEvent):
+            yield index, event
         offset, index = envelope.end, index + 1
-    return []
