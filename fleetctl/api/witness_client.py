@@ -13,6 +13,7 @@ from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, Unreachable
 from fleetctl.ledger.keys import PublicKey
 from fleetctl.ledger.receipts import MAX_RECEIPT
+from fleetctl.units import shown
 
 if TYPE_CHECKING:
     import httpx
@@ -129,6 +130,6 @@ def _checked(url: str) -> str:
     except ValueError:
         whole = False
     if not whole or _NEVER_IN_URL.search(url):
-        shown = url.rpartition("@")[2][:200]
-        raise BadInput(BAD_URL.at(f"{shown!r} is no witness's address; write one such as https://witness.example:8443"))
+        told = shown(url.rpartition("@")[2][:200])
+        raise BadInput(BAD_URL.at(f"{told} is no witness's address; write one such as https://witness.example:8443"))
     return url.rstrip("/")

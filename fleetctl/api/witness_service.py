@@ -28,6 +28,7 @@ from fleetctl.errors import BadInput, FleetctlError, Unreachable
 from fleetctl.ledger.keys import Signer
 from fleetctl.ledger.witness import BUSY, MAX_BODY, Outcome, check_roster, parse_refusal
 from fleetctl.ports import WitnessState
+from fleetctl.units import shown
 
 NO_ROUTE = code(
     "http-no-route",
@@ -106,7 +107,7 @@ def listen_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not host or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65_535):
-        raise BadInput(BAD_LISTEN.at(f"{text[:100]!r} is not HOST:PORT; write one such as 127.0.0.1:8470"))
+        raise BadInput(BAD_LISTEN.at(f"{shown(text)} is not HOST:PORT; write one such as 127.0.0.1:8470"))
     return host, int(port)
 
 

@@ -108,16 +108,16 @@ def find_files(path: str | os.PathLike[str]) -> tuple[list[FleetFile], list[Diag
         root = os.path.realpath(given, strict=True)
         kind = os.stat(root).st_mode
     except (OSError, ValueError) as error:
-        why = f"{ascii(given)} cannot be opened ({_reason(error)}); give a folder or a file of fleet files"
+        why = f"{_quoted(given)} cannot be opened ({_reason(error)}); give a folder or a file of fleet files"
         return [], [PATH_NOT_FOUND.at(why)]
     if stat.S_ISREG(kind):
         return [FleetFile(name=_shown(os.path.basename(given)), path=root)], []
     if not stat.S_ISDIR(kind):
-        return [], [PATH_NOT_FOUND.at(f"{ascii(given)} is neither a folder nor a regular file")]
+        return [], [PATH_NOT_FOUND.at(f"{_quoted(given)} is neither a folder nor a regular file")]
     walk = _Walk(root)
     walk.run()
     if not walk.files and not walk.problems:
-        return [], [NO_FLEET_FILES.at(f"{ascii(given)} has no *.yaml or *.yml file; hidden ones are left out")]
+        return [], [NO_FLEET_FILES.at(f"{_quoted(given)} has no *.yaml or *.yml file; hidden ones are left out")]
     files = [FleetFile(name=name, path=real) for real, name in walk.files.items()]
     return sorted(files, key=lambda file: file.name), walk.problems
 
@@ -245,6 +245,11 @@ def _inside(path: str, folder: str) -> bool:
 
 def _at(refused: _Refused, name: str) -> Diagnostic:
     return refused.code.at(refused.detail, span=Span(_shown(name), 1, 1))
+
+
+def _quoted(path: str | bytes) -> str:
+    """A path as it was given, in backticks, with escapes where it cannot be shown as it is."""
+    return f"`{ascii(os.fsdecode(path))[1:-1]}`"
 
 
 def _shown(name: str) -> str:
