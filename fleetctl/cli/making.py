@@ -79,7 +79,7 @@ def make_engine(
         raise SafetyRefused(
             ENGINE_CONFIGURED.at(f"{id} is in {folders.config_file} or {home} already; choose another --engine")
         )
-    with _undone(home), _undone(folders.witness(f"witness-{id[4:]}")):
+    with undone(home), undone(folders.witness(f"witness-{id[4:]}")):
         folders.make(home)
         key = make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, steward)
         witness = WitnessEntry(
@@ -118,10 +118,12 @@ def make_witness(folders: Folders, id: str, stewards: dict[str, PublicKey]) -> P
     from fleetctl.ledger.identifiers import check_identifier
     from fleetctl.store.witness_state import SqliteWitnessState
 
-    home = folders.make(folders.witness(check_identifier(id, "witness")))
-    key = make_key(home / WITNESS_KEY, home / WITNESS_PUBLIC_KEY, id)
-    roster = {steward: [found] for steward, found in stewards.items()}
-    SqliteWitnessState.init(home / STATE_FILE, witness=id, own_key=key, stewards=roster).close()
+    home = folders.witness(check_identifier(id, "witness"))
+    with undone(home):
+        folders.make(home)
+        key = make_key(home / WITNESS_KEY, home / WITNESS_PUBLIC_KEY, id)
+        roster = {steward: [found] for steward, found in stewards.items()}
+        SqliteWitnessState.init(home / STATE_FILE, witness=id, own_key=key, stewards=roster).close()
     return key
 
 
@@ -207,7 +209,7 @@ def _fleet_name(folder: Path) -> str:
 
 
 @contextmanager
-def _undone(folder: Path) -> Iterator[None]:
+def undone(folder: Path) -> Iterator[None]:
     """Remove a folder that was made inside the context when the context fails."""
     was_there = folder.exists()
     try:

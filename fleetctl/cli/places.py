@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fleetctl.cli.actor import local_actor
 from fleetctl.cli.command import Settings
 from fleetctl.cli.folders import user_folders
-from fleetctl.cli.making import ENGINE_CONFIGURED, PRIVATE_KEY, PUBLIC_KEY, check_engine_id, make_key
+from fleetctl.cli.making import ENGINE_CONFIGURED, PRIVATE_KEY, PUBLIC_KEY, check_engine_id, make_key, undone
 from fleetctl.cli.userconfig import EngineEntry, add_engine, read_config, set_state
 from fleetctl.cli.wiring import ENGINE_MISMATCH, locate, now_clock, open_engine, sqlite_path
 from fleetctl.diagnostics import code
@@ -139,7 +139,7 @@ def copy_state(settings: Settings, url: str, engine: str | None, steward: str | 
     if home.exists() or id in read_config(folders.config_file):
         raise SafetyRefused(ENGINE_CONFIGURED.at(f"{id} is in use already; choose another --engine"))
     path = sqlite_path(url).resolve()
-    with open_engine(settings) as source:
+    with open_engine(settings) as source, undone(home):
         store = SqliteStore.create(path)
         try:
             folders.make(home)
