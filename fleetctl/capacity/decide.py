@@ -23,6 +23,7 @@ from fleetctl.capacity.refusals import (
     refuse_protected,
 )
 from fleetctl.capacity.rules import Case
+from fleetctl.capacity.texts import refuse_bad_text
 from fleetctl.capacity.working import Working
 from fleetctl.model.bodies import Body
 from fleetctl.model.changes import Changes
@@ -160,6 +161,7 @@ def _with_rules(
     now: UnixMs,
     body: Body | None,
 ) -> Changes:
+    refuse_bad_text(operation, after.name, parts.body, after.body_json)
     if body is None:
         try:
             body = decode(operation.kind, parts.body)

@@ -12,8 +12,8 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleetctl.config.scan import FORBIDDEN
 from fleetctl.diagnostics import Code, Diagnostic, Span, code
+from fleetctl.model.texts import FORBIDDEN
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_FLEET_BYTES = 128 * 1024 * 1024

@@ -27,10 +27,11 @@ from yaml.events import (
 from fleetctl.config.codes import shown
 from fleetctl.config.nodes import Mapping, Node, Scalar, Sequence, is_absent
 from fleetctl.config.problems import Detail, Problems
-from fleetctl.config.scan import FORBIDDEN, TAB_INDENT, Scanned, indenting_tabs, report_character
+from fleetctl.config.scan import TAB_INDENT, Scanned, indenting_tabs, report_character
 from fleetctl.config.sources import Source
 from fleetctl.config.syntax import MAX_DEPTH, TOO_DEEP, explain_syntax_error
 from fleetctl.diagnostics import Code, code
+from fleetctl.model.texts import FORBIDDEN
 
 try:
     from yaml._yaml import CParser

@@ -15,6 +15,7 @@ from fleetctl.config.credentials import report_secrets
 from fleetctl.config.problems import Problems
 from fleetctl.config.sources import Source
 from fleetctl.diagnostics import Code, code
+from fleetctl.model.texts import FORBIDDEN, SEPARATORS, SHAPELESS
 
 NOT_UTF8 = code("invalid-utf8", "A file is not valid UTF-8", trigger="bytes that are not UTF-8")
 UTF16 = code("utf16-file", "A file is UTF-16 or UTF-32", trigger="a UTF-16 or UTF-32 byte order mark at the start")
@@ -46,20 +47,11 @@ BAD_ALLOW = code(
     severity="warning",
 )
 
-# Escaped throughout: the file that refuses invisible characters holds none.
-_CONTROLS = r"\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufdd0-\ufdef\ufffe\uffff"
-_SEPARATORS = r"\x85\u2028\u2029"
-_SHAPELESS = (
-    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    r"\ufe00-\ufe0d\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-FORBIDDEN = re.compile(rf"[\x00\ufeff{_CONTROLS}{_SEPARATORS}{_SHAPELESS}]|\r(?!\n)")
-"""Characters that no fleet file holds, and a carriage return that ends no line."""
 _KINDS: tuple[tuple[re.Pattern[str], Code, str], ...] = (
     (re.compile(r"\x00"), NUL, "remove it; the file may not be text"),
     (re.compile(r"\ufeff"), STRAY_BOM, "remove it; a byte order mark may only be the first character of a file"),
-    (re.compile(rf"[{_SEPARATORS}]"), LINE_SEPARATOR, "end lines with LF or CRLF"),
-    (re.compile(rf"[{_SHAPELESS}]"), INVISIBLE, "remove it; what is reviewed must be what is read"),
+    (re.compile(rf"[{SEPARATORS}]"), LINE_SEPARATOR, "end lines with LF or CRLF"),
+    (re.compile(rf"[{SHAPELESS}]"), INVISIBLE, "remove it; what is reviewed must be what is read"),
     (re.compile(r"\r"), CONTROL, "end lines with LF or CRLF"),
 )
 _CLEAN_ASCII = bytes({9, 10, 13, *range(32, 127)})

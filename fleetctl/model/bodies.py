@@ -6,13 +6,13 @@ References are ids in live objects; in a declared fleet they are keys (`pool-fra
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from fleetctl.canonical import Json
 from fleetctl.model.ids import Kind
+from fleetctl.model.texts import RESOURCE
 from fleetctl.units import MAX_QUANTITY, DurationMs, MicroJoules, MicroUsd, UnixMinutes, check_quantity, shown
 
 SiteKind = Literal["shared", "dedicated", "custom"]
@@ -29,8 +29,6 @@ INT32_MAX = 2_147_483_647
 PRIORITY_MAX = 1_000
 LAST_MINUTE = 4_223_371_679
 """Unix minutes of 9999-12-31T23:59Z, the last one that people can be shown."""
-
-_RESOURCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,126}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +275,7 @@ BODY_TYPES: Mapping[Kind, type[Body]] = {
 
 def _check_quota(quota: Mapping[str, int]) -> None:
     for resource, maximum in quota.items():
-        if not _RESOURCE.fullmatch(resource):
+        if not RESOURCE.fullmatch(resource):
             raise ValueError(f"{shown(resource)} is no name of a resource; write one such as gpu, gpu.mig or vcpu")
         check_quantity(maximum, f"quota.{resource}")
 
