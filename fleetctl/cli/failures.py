@@ -32,6 +32,11 @@ INTERNAL = code(
     "fleetctl failed in a way that it should not",
     trigger="an error that no rule foresees; `--debug` adds a traceback",
 )
+SYSTEM_REFUSED = code(
+    "system-refused",
+    "The operating system refused something",
+    trigger="a path too long for the disk, too many open files, or another refusal that no other code names",
+)
 OUT_OF_MEMORY = code(
     "out-of-memory",
     "There is not enough memory",
@@ -76,6 +81,9 @@ def translated(error: BaseException) -> FleetctlError:
         return Unreachable(FOLDER_GONE.at("change into a folder that exists and run the command again"))
     if isinstance(error, MemoryError):
         return Unreachable(OUT_OF_MEMORY.at("nothing was committed; give the process more memory"))
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{os.fsdecode(error.filename)[:200]}: " if isinstance(error.filename, (str, bytes)) else ""
+        return Unreachable(SYSTEM_REFUSED.at(f"{where}{error.strerror}; check the path, permissions and limits"))
     text = " ".join(str(error).split())[:300]
     return Unreachable(
         INTERNAL.at(

@@ -98,8 +98,8 @@ def make_engine(
         )
         _fill(entry, clock, test_clock, {witness.id: witness_key.hex()})
         folders.make(folders.config)
-        files = _add_files(folder, id, example)
-        add_engine(folders.config_file, entry)
+        with _added_files(folder, id, example) as files:
+            add_engine(folders.config_file, entry)
     return Made(engine=id, entry=entry, folder=folder, witness=witness, files=files)
 
 
@@ -182,25 +182,39 @@ def _fill(entry: EngineEntry, clock: Clock, test_clock: bool, witnesses: dict[st
         store.close()
 
 
-def _add_files(folder: Path, engine: str, example: bool) -> tuple[str, ...]:
+@contextmanager
+def _added_files(folder: Path, engine: str, example: bool) -> Iterator[tuple[str, ...]]:
+    """Files to begin with, where there are none; taken away again when the context fails: a pin without its engine would
+    stand in the way of the next try.
+    """
     wanted = {PIN_NAME: pin_text(engine)}
     if example and not any(folder.glob("*.y*ml")):
         wanted["fleet.yaml"] = templates.fleet_file(_fleet_name(folder))
     if example:
         wanted[".github/workflows/fleetctl.yml"] = templates.workflow_file(__version__)
-    added = []
-    for name, text in wanted.items():
-        path = folder / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise Unreachable(PATH_UNWRITABLE.at(f"{path}: {error.strerror}; check the folder")) from None
-        added.append(name)
-    return tuple(added)
+    added: list[str] = []
+    try:
+        for name, text in wanted.items():
+            if _add_file(folder / name, text):
+                added.append(name)
+        yield tuple(added)
+    except BaseException:
+        for name in added:
+            (folder / name).unlink(missing_ok=True)
+        raise
+
+
+def _add_file(path: Path, text: str) -> bool:
+    """Whether the file was added; one that is there stays as it is. Raises Unreachable."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise Unreachable(PATH_UNWRITABLE.at(f"{path}: {error.strerror}; check the folder")) from None
+    return True
 
 
 def _fleet_name(folder: Path) -> str:

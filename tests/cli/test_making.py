@@ -23,3 +23,18 @@ def test_a_copy_that_was_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     assert home.run(*command, "no name").exit == 1
     assert not (home.path / "state/fleetctl/eng_copy").exists()
     home.ok(*command, "copy-steward")
+
+
+def test_an_init_that_failed_can_be_tried_again(tmp_path: Path) -> None:
+    home = Home(path=tmp_path)
+    (home.work / ".github").write_text("a file where a folder should be")
+    assert home.run("init").exit == 1
+    assert sorted(path.name for path in home.work.iterdir()) == [".github"]
+    (home.work / ".github").unlink()
+    home.ok("init")
+
+
+def test_what_the_system_refuses_is_no_defect(tmp_path: Path) -> None:
+    home = Home(path=tmp_path)
+    done = home.run("init", "x" * 300)
+    assert (done.exit, "File name too long" in done.err, "internal-error" in done.err) == (1, True, False)
