@@ -11,13 +11,16 @@ witnesses = [{id = "…", url = "http://…", public_key = "/…/witness.pub.pem
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fleetctl.cli.files import read_bytes, write_whole
+from fleetctl.cli.files import PATH_UNWRITABLE, read_bytes, write_whole
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, Unreachable
 
@@ -62,8 +65,10 @@ def read_config(path: Path) -> dict[str, EngineEntry]:
         return {}
     _check_private(path)
     data = read_bytes(path, MAX_CONFIG)
+    if len(data) > MAX_CONFIG:
+        _refuse(path, f"it is over {MAX_CONFIG} bytes; take out what is no table of an engine")
     try:
-        tables = tomllib.loads(data[:MAX_CONFIG].decode("utf-8"))
+        tables = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         _refuse(path, str(error))
     return {name: _engine(path, name, table) for name, table in tables.items()}
@@ -71,16 +76,38 @@ def read_config(path: Path) -> dict[str, EngineEntry]:
 
 def add_engine(path: Path, entry: EngineEntry) -> None:
     """Add a table; the rest of the file stays as it is. Raises BadInput when the engine has one already."""
-    known = read_config(path)
-    if entry.id in known:
-        _refuse(path, f"there is a table for engine {entry.id} already; remove it or choose another --engine")
-    before = read_bytes(path, MAX_CONFIG).decode("utf-8") if path.exists() else ""
-    gap = "\n" if before and not before.endswith("\n\n") else ""
-    write_whole(path, f"{before}{gap}{_table(entry)}".encode())
+    with _one_writer(path):
+        known = read_config(path)
+        if entry.id in known:
+            _refuse(path, f"there is a table for engine {entry.id} already; remove it or choose another --engine")
+        before = read_bytes(path, MAX_CONFIG).decode("utf-8") if path.exists() else ""
+        gap = "\n" if before and not before.endswith("\n\n") else ""
+        write_whole(path, f"{before}{gap}{_table(entry)}".encode())
 
 
 def set_state(path: Path, engine: str, state: str) -> bool:
     """Point an engine's table to another state; the rest of the file stays. False when it has no table."""
+    with _one_writer(path):
+        return _set_state(path, engine, state)
+
+
+@contextmanager
+def _one_writer(path: Path) -> Iterator[None]:
+    """Two commands that write the file at once must not lose what the other wrote. The lock ends with the process."""
+    import fcntl
+
+    try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreachable(PATH_UNWRITABLE.at(f"{path.parent}: {error.strerror}; check the folder")) from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _set_state(path: Path, engine: str, state: str) -> bool:
     if engine not in read_config(path):
         return False
     # TOML ends a line at a line feed alone; a value may hold what else `splitlines` takes for one.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.support.cli import FLEET, NOW, Home
@@ -38,3 +40,29 @@ def test_what_the_system_refuses_is_no_defect(tmp_path: Path) -> None:
     home = Home(path=tmp_path)
     done = home.run("init", "x" * 300)
     assert (done.exit, "File name too long" in done.err, "internal-error" in done.err) == (1, True, False)
+
+
+def test_engines_that_are_made_at_once_are_all_configured(tmp_path: Path) -> None:
+    home = Home(path=tmp_path)
+    folders = [home.work / str(number) for number in range(6)]
+    running = []
+    for folder in folders:
+        folder.mkdir()
+        running.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "fleetctl", "init", "--no-example"],
+                cwd=folder,
+                env=home.process_environment(),
+                stdout=subprocess.DEVNULL,
+            )
+        )
+    assert [process.wait(60) for process in running] == [0] * 6
+    assert [home.run("status", cwd=folder).exit for folder in folders] == [0] * 6
+
+
+def test_a_configuration_that_is_too_large_is_not_read_in_part(tmp_path: Path) -> None:
+    home = Home(path=tmp_path).with_engine()
+    (config,) = home.path.glob("config/fleetctl/config.toml")
+    config.write_text("#" * 1024 * 1024 + "\n" + config.read_text())
+    assert (home.run("status").exit, home.run("init", "other").exit) == (1, 1)
+    assert "eng_test" in config.read_text()
