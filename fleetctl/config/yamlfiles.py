@@ -33,6 +33,8 @@ _OTHER = re.compile(
 """Texts that some reader of YAML takes for something else than text."""
 _MARKER = re.compile(r"---\s*(?:#.*)?|\.\.\.\s*")
 _WIDTH = 140
+_LONGEST_LINE = 70_000
+"""Room for the longest description."""
 _LONG = re.compile(r"( *)([A-Za-z0-9_-]+): ([{\[].*)")
 
 
@@ -42,11 +44,19 @@ def formatted(text: str, name: str) -> str:
     Raises BadInput when the result would not say the same.
     """
     lines = text.replace("\r\n", "\n").split("\n")
+    _check_lines(lines, name)
     with _refusals(name):
         made = "\n".join(part if is_marker else _formatted_document(part) for part, is_marker in _documents(lines))
     made = f"{made.strip(chr(10))}\n"
     _check_same(text, made, name)
     return made
+
+
+def _check_lines(lines: Sequence[str], name: str) -> None:
+    """ruamel.yaml takes quadratic time over one long comment."""
+    for number, line in enumerate(lines, start=1):
+        if len(line) > _LONGEST_LINE:
+            raise BadInput(FORMAT_UNSAFE.at(f"line {number} of {name} has over {_LONGEST_LINE} characters; break it"))
 
 
 def _documents(lines: Sequence[str]) -> list[tuple[str, bool]]:
@@ -92,6 +102,7 @@ def with_fields(text: str, name: str, path: Sequence[str], fields: Mapping[str, 
     """
     writer = _writer()
     as_written, changed = io.StringIO(), io.StringIO()
+    _check_lines(text.split("\n"), name)
     with _refusals(name):
         documents = list(writer.load_all(text))
         writer.dump_all(documents, as_written)

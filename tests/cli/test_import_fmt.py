@@ -148,6 +148,15 @@ def test_the_examples_are_in_form(tmp_path: Path, file: Path) -> None:
     assert home.json("fmt", "--check", "fleet.yaml")["result"] == "ok"
 
 
+def test_fmt_refuses_a_line_without_end(tmp_path: Path) -> None:
+    """architecture rule 10: bounded. The library takes quadratic time over one long comment."""
+    home = Home(path=tmp_path, env={"FLEETCTL_WIDTH": "500"})
+    text = f"# {'a' * 1_000_000}\nfleet:   x\n"
+    file = home.write("fleet.yaml", text)
+    done = home.run("fmt", ".")
+    assert (done.exit, "line 1 of fleet.yaml has over 70000 characters" in done.err, file.read_text()) == (1, True, text)
+
+
 def test_documents_and_comments_alone(tmp_path: Path) -> None:
     home = Home(path=tmp_path)
     text = f"# only a comment\n---\n{FLEET}---\n# another\naccept: []\n"
