@@ -154,7 +154,11 @@ def test_fmt_refuses_a_line_without_end(tmp_path: Path) -> None:
     text = f"# {'a' * 1_000_000}\nfleet:   x\n"
     file = home.write("fleet.yaml", text)
     done = home.run("fmt", ".")
-    assert (done.exit, "line 1 of fleet.yaml has over 70000 characters" in done.err, file.read_text()) == (1, True, text)
+    assert (done.exit, "line 1 of fleet.yaml has over 70000 characters" in done.err, file.read_text()) == (
+        1,
+        True,
+        text,
+    )
 
 
 def test_documents_and_comments_alone(tmp_path: Path) -> None:
