@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from fleetctl.units import UnitError, parse_date, shown
 
 FORMAT: Final = "fleetctl-plan/1"
 FORMAT_VERSION: Final = "1.0"
+_READABLE: Final = re.compile(r"1\.(?:0|[1-9][0-9]{0,5})", re.ASCII)
+"""This major version with any minor one."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_DEPTH: Final = 100
 """A fleet file is nested 64 deep at most, and a plan adds a few levels of its own."""
@@ -36,7 +39,7 @@ UNREADABLE = code(
 UNKNOWN_VERSION = code(
     "plan-version",
     "The plan file has a format that this version does not know",
-    trigger="`formatVersion` has another major version",
+    trigger="`formatVersion` has another major version, or is none",
 )
 EDITED = code(
     "plan-edited",
@@ -268,7 +271,7 @@ def _no_float(text: str) -> NoReturn:
 
 
 def _check_version(version: Any) -> None:
-    if type(version) is not str or version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+    if type(version) is not str or not _READABLE.fullmatch(version):
         _refuse(UNKNOWN_VERSION, f"`formatVersion` is {shown(str(version))}; this version reads {FORMAT_VERSION}")
 
 

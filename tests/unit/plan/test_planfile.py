@@ -219,7 +219,9 @@ def test_a_lone_surrogate_is_no_text() -> None:
     _unreadable(json.dumps(CONTENT).replace("Gr\\u00fc\\u00dfe", "\\ud800").encode())
 
 
-@pytest.mark.parametrize("version", ["2.0", "0.9", "", "10.0", "one", None, 1, 1.0, ["1.0"]])
+@pytest.mark.parametrize(
+    "version", ["2.0", "0.9", "", "10.0", "one", "1", "1.", "1.x", "1.0 ", "1.01", "1.0.0", None, 1, 1.0, ["1.0"]]
+)
 def test_an_unknown_major(version: Any) -> None:
     code = "plan-unreadable" if isinstance(version, float) else "plan-version"
     _unreadable(json.dumps({**CONTENT, "formatVersion": version}).encode(), code=code)
