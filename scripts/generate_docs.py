@@ -85,11 +85,7 @@ def commands() -> Iterator[tuple[str, click.Context]]:
     root: click.Command = importlib.import_module(CLI_MODULE).cli
 
     def walk(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, click.Context]]:
-        # As in a real run: click keeps a command's help option as it is first asked for.
-        names = command.context_settings.get("help_option_names")
-        context = click.Context(
-            command, info_name=name, parent=parent, max_content_width=HELP_WIDTH, help_option_names=names
-        )
+        context = click.Context(command, info_name=name, parent=parent, max_content_width=HELP_WIDTH)
         context.terminal_width = HELP_WIDTH
         if command.hidden:
             return

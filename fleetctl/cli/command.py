@@ -96,7 +96,14 @@ _PREFIX = "common_"
 COMMON = tuple((option.name or "").removeprefix(_PREFIX) for option in common_options(("text", "json")))
 
 
-class Command(click.Command):
+class Helped(click.Command):
+    """A command with `-h` too, whatever context asks first: click keeps the help option that it made then."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        return ["-h", "--help"]
+
+
+class Command(Helped):
     """A command with the common options. Its callback takes `Settings` first (`click.pass_obj`).
 
     `own` names common options that this command has another meaning for (`ledger verify --steward-key PUB`).
@@ -128,7 +135,7 @@ class Command(click.Command):
         return super().invoke(ctx)
 
 
-class Group(click.Group):
+class Group(Helped, click.Group):
     """A group that lists its commands with the whole first sentence of their help, in as many lines as it needs."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from fleetctl.cli.command import Helped
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -25,7 +27,7 @@ class Entry:
         return found
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Helped, click.Group):
     """A group over a table of entries; listing them imports nothing."""
 
     def __init__(self, *args: Any, entries: Mapping[str, Entry], **kwargs: Any) -> None:

@@ -117,7 +117,7 @@ cli = Root(
     "fleetctl",
     entries=ENTRIES,
     params=[*common_options(("text", "json", "github")), _VERSION],
-    context_settings={"auto_envvar_prefix": "FLEETCTL", "help_option_names": ["--help", "-h"]},
+    context_settings={"auto_envvar_prefix": "FLEETCTL"},
     no_args_is_help=True,
     help="""Reconcile GPU fleets with files in git: plan, apply exactly what was reviewed, all of it or nothing, and a
 witnessed ledger of everything that was done.
