@@ -28,7 +28,7 @@ BEFORE: dict[str, dict[str, Any]] = {
 AFTER = {
     **{label: fields for label, fields in BEFORE.items() if label not in ("pool/p2", "offer/p2/acme")},
     "pool/p1": {"policy": {"maxPendingMs": 43_200_000}, "name": "frankfurt"},
-    "pool/p3": {"description": "new \u202eone", "ownerQuota": {"gpu": 0}},
+    "pool/p3": {"description": "new one", "ownerQuota": {"gpu": 0}},
     "offer/p1/acme": {"quota": {"gpu": 16}},
     "offer/p1/beta": {"quota": {"gpu": 4}},
     "entitlement/ent": {
@@ -97,7 +97,7 @@ Operations, in the order in which they are done
       + sharing: exclusive
       + agent: bcd
       + ownerQuota.gpu: 0
-      + description: "new \\u{{202e}}one"
+      + description: new one
   ~ update offer/p1/acme
       ~ quota.gpu: 32 → 16 (changed)
   + create offer/p1/beta
@@ -129,6 +129,16 @@ Apply exactly this, once its dangers are accepted:
 
   fleetctl apply plan.json
 """.replace("{commit}", "b" * 40)
+
+
+def test_what_a_forged_plan_hides_is_written_out() -> None:
+    """No fleet file brings such text in, and decide refuses it; whoever reads the plan before apply does has to see it."""
+    file = a_plan()
+    made = next(item for item in file.body.operations if item.label == "pool/p3")
+    assert made.after is not None
+    hidden = replace(made, after={**made.after, "description": "new \u202eone"})
+    forged = replace(file.body, operations=tuple(hidden if item is made else item for item in file.body.operations))
+    assert '+ description: "new \\u{202e}one"' in text(replace(file, body=forged))
 
 
 def test_json_is_the_file_with_its_result() -> None:
