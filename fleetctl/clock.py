@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
+from fleetctl.frozen import dataclass
 from fleetctl.units import UnixMs
 
 

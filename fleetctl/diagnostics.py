@@ -11,17 +11,19 @@ A module declares the codes it reports next to the rule that reports them::
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from fleetctl.frozen import dataclass
 
 Severity = Literal["error", "warning"]
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Span:
     """A place in a source file. `file` is relative to the fleet's path with `/`; lines and columns count from 1, columns in code points."""
 

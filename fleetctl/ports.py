@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from fleetctl.canonical import Digest
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.errors import NotVerified
+from fleetctl.frozen import dataclass
 from fleetctl.model.changes import AuthzRow, Event, QuotaRow
 from fleetctl.model.ids import ObjectId
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Tombstone

@@ -7,7 +7,7 @@ rules of the kind, and the rows that follow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from fleetctl.canonical import canonical_json
@@ -25,6 +25,7 @@ from fleetctl.capacity.refusals import (
 from fleetctl.capacity.rules import Case
 from fleetctl.capacity.texts import refuse_bad_text
 from fleetctl.capacity.working import Working
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body
 from fleetctl.model.changes import Changes
 from fleetctl.model.codec import CodecError, decode

@@ -7,7 +7,8 @@ A name is cut into whole tokens after the vendor's word is dropped. Nothing matc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from fleetctl.frozen import dataclass
 
 _VENDOR = frozenset({"NVIDIA", "TESLA"})
 _DATA_CENTRE = re.compile(r"[A-Z]{1,2}[0-9]{1,3}[A-Z]?", re.ASCII)

@@ -8,10 +8,10 @@ the 3g instance at slot 4. The gigabytes in a profile's name are nominal: usable
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from fleetctl.capacity.gpu_names import device_name
+from fleetctl.frozen import dataclass
 
 LAYOUT_BALANCED = "all-balanced"
 LAYOUT_ENABLED = "all-enabled"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, NOT_FOUND, refuse
 from fleetctl.capacity.working import Working
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body
 from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ANY_TENANT, Kind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from fleetctl.cli.output import note, page
 from fleetctl.cli.wiring import open_engine
 from fleetctl.diagnostics import code
 from fleetctl.errors import Interrupted, SafetyRefused, Usage
+from fleetctl.frozen import dataclass
 from fleetctl.render.plan import plan_document
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from fleetctl.cli.files import read_bytes
 from fleetctl.cli.jsonio import MAX_DOCUMENT, parse_json
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, NotVerified, Unreachable, Usage
+from fleetctl.frozen import dataclass
 
 if TYPE_CHECKING:
     from fleetctl.ledger.audit import Bounds, Report

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from fleetctl.canonical import Json
 from fleetctl.cli.command import Settings
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import (
     OWNER_QUOTA_DEFAULT,
     Agent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from fleetctl.canonical import is_digest, sha256_hex
@@ -11,6 +11,7 @@ from fleetctl.cli.files import read_regular
 from fleetctl.cli.jsonio import MAX_DOCUMENT, parse_json
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 
 NOT_A_BUNDLE = code(
     "bundle-unreadable",

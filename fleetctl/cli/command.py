@@ -6,13 +6,13 @@ They may stand before or after the command's name; `FLEETCTL_…` gives each of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from fleetctl.cli.types import TIME
+from fleetctl.frozen import dataclass
 from fleetctl.render.text import MIN_WIDTH
 from fleetctl.units import UnixMs
 

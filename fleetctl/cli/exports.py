@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from fleetctl.cli.bundles import read_receipts
 from fleetctl.cli.files import PATH_UNWRITABLE, make_folder, write_whole
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.render.document import Document, Verdict
 from fleetctl.render.words import counted
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from fleetctl.cli.gitfacts import git_facts
 from fleetctl.cli.output import warn
 from fleetctl.cli.wiring import open_engine
 from fleetctl.errors import BadInput, Tampered
+from fleetctl.frozen import dataclass
 
 if TYPE_CHECKING:
     from fleetctl.config.lints import KnownPools

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from fleetctl.cli.files import make_folder
+from fleetctl.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import click
 from fleetctl.cli.files import write_whole
 from fleetctl.cli.fleets import is_fleet
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from fleetctl.frozen import dataclass
 
 _SAFE = (
     "--no-pager",

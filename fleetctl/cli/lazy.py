@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from fleetctl.cli.command import Helped
+from fleetctl.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from fleetctl.cli.userconfig import EngineEntry, WitnessEntry, add_engine, read_
 from fleetctl.clock import Clock
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, SafetyRefused, Unreachable
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import EngineId, is_name, ulid_id
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from fleetctl.cli.files import read_regular
 from fleetctl.diagnostics import code
 from fleetctl.errors import SafetyRefused
+from fleetctl.frozen import dataclass
 
 NAME = "fleetctl.toml"
 MAX_PIN = 64 * 1024

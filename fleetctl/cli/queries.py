@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import OfferBody, SiteBody
 from fleetctl.model.ids import ROOT_TENANT, Kind, ObjectId
 from fleetctl.model.live import LiveObject, Snapshot

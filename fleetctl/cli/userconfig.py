@@ -16,13 +16,13 @@ import stat
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from fleetctl.cli.files import PATH_UNWRITABLE, read_bytes, write_whole
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, Unreachable
+from fleetctl.frozen import dataclass
 
 MAX_CONFIG = 1024 * 1024
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,6 +20,7 @@ from fleetctl.cli.userconfig import EngineEntry, read_config
 from fleetctl.clock import Clock, FixedClock, SystemClock
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import BadInput, SafetyRefused, Unreachable
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import EngineId
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ that is no whole number of microjoules, a time that names no moment) is reported
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from fleetctl.config.problems import Problems
 from fleetctl.config.references import KEY, References
 from fleetctl.config.schema import Path
 from fleetctl.diagnostics import Span, code
+from fleetctl.frozen import dataclass
 from fleetctl.model import bodies as b
 from fleetctl.model.declared import Declared
 from fleetctl.model.ids import Kind, ObjectId
@@ -47,7 +48,7 @@ class Written:
     policy: Policy | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Builder:
     """Makes objects of one fleet. `tenant` is the acting one."""
 

@@ -10,9 +10,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fleetctl.diagnostics import Code, Diagnostic, Span, code
+from fleetctl.frozen import dataclass
 from fleetctl.model.texts import FORBIDDEN
 
 MAX_FILE_BYTES = 16 * 1024 * 1024

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 from fleetctl.model import bodies as b
 from fleetctl.model.ids import Kind, is_name
 from fleetctl.model.live import LiveObject

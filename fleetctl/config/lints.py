@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from fleetctl.config.build import Written
 from fleetctl.config.codes import did_you_mean, nearest, one_of, shown
@@ -14,6 +13,7 @@ from fleetctl.config.places import Places
 from fleetctl.config.problems import Problems
 from fleetctl.config.scan import Allowed
 from fleetctl.diagnostics import REGISTRY, Code, code
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody
 from fleetctl.model.declared import Declared, IgnoredDrift
 from fleetctl.model.ids import object_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetctl.canonical import Digest
@@ -24,6 +24,7 @@ from fleetctl.config.statements import Statements
 from fleetctl.config.tree import FleetTree, read_tree
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.errors import BadInput, SafetyRefused
+from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet, LoadedFleet
 from fleetctl.model.ids import FleetName, TenantId
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fleetctl.canonical import Json
 from fleetctl.config.codes import did_you_mean, shown
 from fleetctl.config.nodes import Mapping, Node, Scalar, Sequence, is_absent
@@ -14,6 +12,7 @@ from fleetctl.config.plain import as_plain
 from fleetctl.config.problems import Problems
 from fleetctl.config.references import UNKNOWN_REFERENCE
 from fleetctl.diagnostics import code
+from fleetctl.frozen import dataclass
 from fleetctl.model.policy_fields import DURATION_NAMES, POLICY, Field, Kind, Path, canonical_name, field_at
 from fleetctl.model.policy_forms import Misfit, scalar_from_text
 from fleetctl.units import UnitError

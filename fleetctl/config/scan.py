@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from fleetctl.config.credentials import report_secrets
 from fleetctl.config.problems import Problems
 from fleetctl.config.sources import Source
 from fleetctl.diagnostics import Code, code
+from fleetctl.frozen import dataclass
 from fleetctl.model.texts import FORBIDDEN, SEPARATORS, SHAPELESS
 
 NOT_UTF8 = code("invalid-utf8", "A file is not valid UTF-8", trigger="bytes that are not UTF-8")

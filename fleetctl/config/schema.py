@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ import jsonschema_rs
 
 from fleetctl.config.convert import Converter, Converters
 from fleetctl.config.merge import DEFAULTS, HEADER
+from fleetctl.frozen import dataclass
 from fleetctl.schemafiles import load_schema_text
 
 NAME = "fleet.schema.json"

@@ -7,10 +7,10 @@ file name; `Sources.span` turns it into file, line and column when somebody asks
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from fleetctl.canonical import Digest, sha256_hex
 from fleetctl.diagnostics import Span
+from fleetctl.frozen import dataclass
 
 BOM = b"\xef\xbb\xbf"
 

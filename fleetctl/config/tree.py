@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from fleetctl.config.discover import read_files
 from fleetctl.config.nodes import Mapping
@@ -11,6 +10,7 @@ from fleetctl.config.problems import Problems
 from fleetctl.config.reader import Reader
 from fleetctl.config.scan import Allowed, scan
 from fleetctl.config.sources import Sources
+from fleetctl.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NoReturn
 
 from fleetctl.canonical import Digest, canonical_bytes, is_digest
@@ -24,6 +24,7 @@ from fleetctl.engine.streams import Usages, keep_checkpoint, read_usages, verify
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
 from fleetctl.errors import BadInput, EngineRefused, SafetyRefused, Stale, WitnessMissing
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied
 from fleetctl.model.changes import Changes
 from fleetctl.model.declared import Acceptance

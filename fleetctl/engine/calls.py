@@ -6,7 +6,6 @@ Every call is one transaction: verify the ground, decide, write, one journal ent
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from fleetctl.canonical import canonical_bytes
@@ -19,6 +18,7 @@ from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Called
 from fleetctl.model.ids import ObjectId, cli_caller
 from fleetctl.model.live import LiveObject, Snapshot, state_digest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, cast
 
 from fleetctl.diagnostics import Code, code
@@ -14,6 +14,7 @@ from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, read_usages
 from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import EngineRefused
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import seal
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import check_identifier

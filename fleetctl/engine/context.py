@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fleetctl.clock import Clock
 from fleetctl.diagnostics import code
 from fleetctl.errors import SafetyRefused, Tampered, Unreachable
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.identifiers import LedgerId, StreamKind, is_identifier, kind_of, ledger_id
 from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.model.ids import EngineId

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from fleetctl.canonical import canonical_bytes, sha256_hex
@@ -18,6 +17,7 @@ from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, journal_events, read_usages, verify_stream
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
 from fleetctl.errors import NotVerified, Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import JournalEvent, Reported
 from fleetctl.ledger.verify import Verification
 from fleetctl.model.declared import Fleet

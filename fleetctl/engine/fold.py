@@ -7,8 +7,9 @@ where it stands.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
@@ -20,6 +21,7 @@ from fleetctl.engine.records import Record, records
 from fleetctl.engine.state import digests_of
 from fleetctl.engine.streams import journal_events, verify_stream
 from fleetctl.errors import FleetctlError, Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied
 from fleetctl.model.changes import AuthzRow, Changes, Event
 from fleetctl.model.ids import ObjectId, cli_caller, fleet_caller
@@ -50,7 +52,7 @@ class Step:
     events: tuple[Event, ...]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Fold:
     """Every index table as the journal stands for it.
 

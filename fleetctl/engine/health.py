@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream, usage_stream
@@ -13,6 +12,7 @@ from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import read_usages, verify_stream
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
 from fleetctl.errors import FleetctlError, Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.receipts import read_receipt
 from fleetctl.ledger.statement import BadStatement
 from fleetctl.ports import Witness

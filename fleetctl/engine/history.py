@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from fleetctl.engine.context import Engine, check_identity, journal_stream
 from fleetctl.engine.records import Record, records
 from fleetctl.engine.streams import journal_events, verify_stream
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied, Called
 from fleetctl.model.operation import Operation
 

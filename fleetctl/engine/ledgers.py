@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fleetctl.canonical import canonical_bytes
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.streams import head_of
 from fleetctl.engine.witnessing import newest_answers, read_settings, roster
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.audit import RESUME_MISMATCH, Bounds, Reason, Report, audit, with_journal
 from fleetctl.ledger.identifiers import LedgerId, ledger_id
 from fleetctl.ledger.keys import PublicKey, public_key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fleetctl import __version__
 from fleetctl.diagnostics import Diagnostic
@@ -11,6 +11,7 @@ from fleetctl.engine.context import Engine, check_identity, journal_stream
 from fleetctl.engine.state import check_readable, check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import head_of, read_usages
 from fleetctl.errors import EngineRefused, SafetyRefused, Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
 from fleetctl.model.live import Snapshot
 from fleetctl.plan.context import Surroundings, plan_context

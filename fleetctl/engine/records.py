@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from fleetctl.errors import Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
 from fleetctl.ledger.entries import Applied, Called, JournalEvent
 from fleetctl.model.operation import Operation, OperationError, operation_from_json

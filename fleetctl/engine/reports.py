@@ -6,7 +6,7 @@ Reports are operational state, kept beside the ledger: what a claim is charged i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from fleetctl.diagnostics import Code, code
@@ -15,6 +15,7 @@ from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, read_usages
 from fleetctl.errors import BadInput, EngineRefused
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.identifiers import check_identifier
 from fleetctl.ledger.usage import OpenClaim
 from fleetctl.model.live import LiveObject

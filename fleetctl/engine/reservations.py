@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, cast
 
 from fleetctl.capacity.placement import free_nodes, place
@@ -17,6 +17,7 @@ from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, read_usages
 from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import EngineRefused
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import OfferBody, PoolBody
 from fleetctl.model.changes import Event
 from fleetctl.model.ids import ObjectId, cli_caller, derive_id, ulid_id

@@ -6,12 +6,12 @@ Everything is derived by replay of the ledger under today's tree (§6.1); nothin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fleetctl.engine.claims import tree_state
 from fleetctl.engine.context import Engine, check_identity
 from fleetctl.engine.state import load_snapshot
 from fleetctl.engine.streams import Usages, read_usages
+from fleetctl.frozen import dataclass
 from fleetctl.model.live import Snapshot
 from fleetctl.model.usage import EntitlementUse
 from fleetctl.pool1.admission import basis_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fleetctl.engine.context import META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.indexes import INDEX_TAMPERED
@@ -12,6 +11,7 @@ from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, head_of
 from fleetctl.engine.witnessing import Witnessed, witnessed
 from fleetctl.errors import Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import Head
 from fleetctl.model.live import FleetRecord
 from fleetctl.ports import Reader

@@ -6,12 +6,12 @@ Nothing here is believed: what is read is verified under the configured key befo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import ENTITLEMENTS, JOURNAL, Engine, journal_stream, usage_stream
 from fleetctl.errors import BadInput, NotVerified, Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.chain import Head, address_of, empty, genesis
 from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint

@@ -6,7 +6,7 @@ Nothing is shown before it is committed, and whatever a witness does, what was c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from fleetctl.diagnostics import code
@@ -14,6 +14,7 @@ from fleetctl.engine.context import Engine, check_identity, journal_stream, usag
 from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import head_of
 from fleetctl.errors import BadInput, FleetctlError, NotVerified, SafetyRefused, Tampered, Unreachable
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.audit import RECEIPT_FAILED
 from fleetctl.ledger.chain import Head, address_of, empty, genesis

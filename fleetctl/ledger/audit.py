@@ -7,10 +7,11 @@ prefix together with its older receipt, unless a bound given from outside contra
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, NotVerified
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
 from fleetctl.ledger.entries import BadCore, JournalEvent, decode_core

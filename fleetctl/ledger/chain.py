@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.entries import Event, encode_core
 from fleetctl.ledger.identifiers import LedgerId, kind_of, steward_of

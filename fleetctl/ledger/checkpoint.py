@@ -8,11 +8,11 @@ entry is verified in full (ledger.md "Verifying").
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, NotVerified
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import MAX_INT, Value
 from fleetctl.ledger.chain import address_of

@@ -6,9 +6,9 @@ An envelope is `d2 84 | bstr(protected) | a0 | bstr(payload) | 58 40 signature`;
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Literal
 
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.cbor import IllFormed, encode_bytes, encode_text, loose_head, skip
 
 EnvelopeCode = Literal["bad-frame", "bad-envelope", "bad-header"]

@@ -6,11 +6,12 @@ A core is the deterministic map that is signed and addressed: a marker, `seq`, `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.cbor import (
     CoreCode,
     Unreadable,

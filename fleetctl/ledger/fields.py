@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.cbor import (
     MAX_INT,
     encode,

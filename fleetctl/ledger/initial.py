@@ -6,10 +6,9 @@ With an empty journal there is no `state_after` to compare a database with; this
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fleetctl.diagnostics import code
 from fleetctl.errors import Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.ledger.statement import BadStatement, read_statement, seal_statement
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NewType, Protocol
 
 from nacl import bindings
@@ -11,6 +11,7 @@ from nacl.exceptions import BadSignatureError
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.identifiers import check_identifier
 
 PublicKey = NewType("PublicKey", bytes)

@@ -7,11 +7,12 @@ always compared together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, cast
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import Head
 from fleetctl.ledger.fields import DIGEST, IDENTIFIER, LEDGER, UINT, Kind
 from fleetctl.ledger.identifiers import LedgerId, steward_of

@@ -6,10 +6,9 @@ chains it, and an older one stays true of its moment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fleetctl.diagnostics import code
 from fleetctl.errors import NotVerified
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.ledger.statement import BadStatement, read_statement, seal_statement
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import MAX_ITEMS, Unreadable, Value, decode, encode
 from fleetctl.ledger.identifiers import is_identifier

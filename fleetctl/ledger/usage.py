@@ -6,12 +6,13 @@ One value is made per entry, so the small ones are named tuples, which cost a th
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Admitted, Event, Released
 from fleetctl.ledger.identifiers import GRADE_RANK, GRADES, Grade, LedgerId
 
@@ -55,7 +56,7 @@ class ClassEvidence(NamedTuple):
     max_uj: int
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Tally:
     """The running figures of one entitlement. Settled figures only ever add; open ones come and go, so they are counted by grade."""
 

@@ -12,12 +12,13 @@ Any fault means that nothing is derived from any part of the stream.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Literal
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import NotVerified
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose, fastcore, signatures
 from fleetctl.ledger.chain import ADDRESS_BYTES, Head, genesis
 from fleetctl.ledger.entries import Admitted, BadCore, Released, decode_core

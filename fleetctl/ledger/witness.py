@@ -8,11 +8,11 @@ when the compare fails it answers `BUSY`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import TooManyItems, Unreadable, Value, decode, encode
 from fleetctl.ledger.chain import Head, empty

@@ -7,10 +7,11 @@ References are ids in live objects; in a declared fleet they are keys (`pool-fra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import Kind
 from fleetctl.model.texts import RESOURCE
 from fleetctl.units import MAX_QUANTITY, DurationMs, MicroJoules, MicroUsd, UnixMinutes, check_quantity, shown

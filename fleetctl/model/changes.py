@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import ObjectId
 from fleetctl.model.live import LiveObject, Tombstone
 

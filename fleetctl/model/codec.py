@@ -7,10 +7,10 @@ out, null is absent, and integers beyond ±(2^53-1) are decimal strings (pins: "
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from fleetctl.canonical import MAX_SAFE_INTEGER, Json
+from fleetctl.frozen import dataclass
 from fleetctl.model import bodies as b
 from fleetctl.model.ids import Kind
 

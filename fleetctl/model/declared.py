@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fleetctl.canonical import Digest, digest_of
 from fleetctl.diagnostics import Span
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body
 from fleetctl.model.codec import encode
 from fleetctl.model.ids import FleetName, Kind, ObjectId, TenantId, object_name

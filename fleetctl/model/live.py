@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from json.encoder import encode_basestring
 from typing import Any, cast
 
 from fleetctl.canonical import Json, canonical_json
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body, SettingsBody
 from fleetctl.model.codec import decode, encode
 from fleetctl.model.ids import SETTINGS_ID, EngineId, Kind, ObjectId, object_name

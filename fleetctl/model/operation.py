@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import KINDS, Kind, ObjectId, is_key, is_key_of, object_name
 from fleetctl.model.live import State
 from fleetctl.units import shown

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import ObjectId
 from fleetctl.units import check_quantity
 

@@ -18,10 +18,11 @@ Unknown fields stay as given at every level; a decimal among them is `{"$decimal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 
 Path = tuple[str | int, ...]
 """Where in a policy, in the names of the file form: `("overcommit", "vcpu")`, `("acceptance", 0, "kind")`."""

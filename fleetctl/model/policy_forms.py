@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from fleetctl.canonical import MAX_SAFE_INTEGER, Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.policy_fields import DURATION_NAMES, POLICY, Field, Kind, Path, canonical_name
 from fleetctl.units import MAX_QUANTITY, UnitError, format_duration, parse_count, parse_decimal, parse_duration, shown
 

@@ -7,10 +7,10 @@ Objects are compared field by field; inside a mapping each entry is a field of i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.live import same
 
 __all__ = [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from fleetctl.canonical import Digest, Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
 from fleetctl.model.ids import Kind, ObjectId, object_name
 from fleetctl.model.live import Snapshot

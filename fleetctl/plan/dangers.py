@@ -7,9 +7,10 @@ figures that were planned; a danger that got worse is not the one that was accep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import OfferBody
 from fleetctl.model.codec import unwide, wide
 from fleetctl.model.declared import Acceptance

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet, IgnoredDrift
 from fleetctl.model.ids import Kind, ObjectId, object_name
 from fleetctl.model.live import LiveObject, Snapshot, state_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from fleetctl.canonical import Json
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import OfferBody
 from fleetctl.model.codec import unwide, wide
 from fleetctl.model.ids import ObjectId

@@ -9,12 +9,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn, cast
 
 from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, indented_json, sha256_hex
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import BadInput, SafetyRefused
+from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Acceptance
 from fleetctl.model.ids import EngineId, FleetName, TenantId, is_key, is_name
 from fleetctl.model.live import same

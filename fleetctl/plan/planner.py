@@ -6,7 +6,7 @@ Pure: the fleet, one snapshot, where the files come from and the time are argume
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from fleetctl.canonical import canonical_json
@@ -15,6 +15,7 @@ from fleetctl.capacity.identity import owner_of
 from fleetctl.capacity.refusals import INVALID_STATE
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.errors import EngineRefused, SafetyRefused
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body, OrderBody, TransferBody
 from fleetctl.model.codec import encode
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from fleetctl.diagnostics import Diagnostic, code
+from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body, OfferBody
 from fleetctl.model.codec import attribute_of
 from fleetctl.model.declared import Declared, Fleet

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from fleetctl.frozen import dataclass
 from fleetctl.pool1.claim import Claim
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import Node, Siblings, TreeState

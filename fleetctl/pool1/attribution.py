@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.pool1.grade import Grade, divided
 from fleetctl.units import check_quantity, shown
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fleetctl.frozen import dataclass
 from fleetctl.pool1.grade import Grade, weakest
 from fleetctl.units import check_quantity
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from fleetctl.frozen import dataclass
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.preemption import check_distinct
 from fleetctl.units import check_quantity

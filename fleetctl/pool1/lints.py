@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
+from fleetctl.frozen import dataclass
 from fleetctl.pool1.claim import Claim
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import Entitlement, Tree

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import TreeState
 from fleetctl.units import MAX_QUANTITY, check_quantity, shown

@@ -7,10 +7,10 @@ share needs, so that a decision costs the same in a tree of ten nodes and of ten
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.errors import BadInput
+from fleetctl.frozen import dataclass
 from fleetctl.units import MAX_QUANTITY, check_quantity, shown
 
 DUPLICATE_ID = code(

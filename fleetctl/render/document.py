@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from fleetctl.frozen import dataclass
 
 Tone = Literal["good", "warn", "bad", "dim", "strong"]
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import Kind
 from fleetctl.model.operation import VERBS, Operation
 from fleetctl.render.document import Block, Change, Column, Heading, Table

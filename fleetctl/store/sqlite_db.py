@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import SafetyRefused, Unreachable
+from fleetctl.frozen import dataclass
 from fleetctl.store import files
 from fleetctl.store.errors_table import STATE_READ_ONLY
 from fleetctl.store.migrations import SQLITE_TYPES, Migration, migrate

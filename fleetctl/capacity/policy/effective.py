@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from fleetctl.canonical import Json
 from fleetctl.capacity.policy.sharing import MAX_REPLICAS
+from fleetctl.frozen import dataclass
 from fleetctl.model.policy_fields import POLICY
 from fleetctl.model.policy_forms import integer_of, is_canonical_decimal
 from fleetctl.units import DurationMs, decimal_ratio

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from fleetctl.canonical import Json
 from fleetctl.diagnostics import Code, Diagnostic, Severity, Span, code
 from fleetctl.errors import EngineRefused
+from fleetctl.frozen import dataclass
 from fleetctl.model.policy_fields import Path
 from fleetctl.units import shown
 

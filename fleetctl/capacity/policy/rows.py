@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from fleetctl.canonical import Json
 from fleetctl.capacity.policy.effective import host_reserve, overcommit
+from fleetctl.frozen import dataclass
 from fleetctl.model.policy_forms import integer_of
 
 _PAGE_MIB = {"2Mi": 2, "1Gi": 1024}
