@@ -17,7 +17,7 @@ from fleetctl.model.operational import ClaimRow, Node, Reservation, WorkReport
 from fleetctl.model.usage import BookedUse
 
 if TYPE_CHECKING:  # the ledger's libraries load only where a ledger is used
-    from fleetctl.ledger.keys import PublicKey
+    from fleetctl.ledger.keys import PublicKey, Signer
     from fleetctl.ledger.witness import Known
 
 
@@ -208,6 +208,12 @@ class Witness(Protocol):
         """
         ...
 
+    def fetch(self, ledger: str, start: int, stop: int, signer: Signer) -> Sequence[bytes]:
+        """The entries `start <= seq < stop` that it was shown, unverified, as far as it keeps them. `signer` is the steward:
+        nobody else is given any. Raises Unreachable, NotVerified.
+        """
+        ...
+
 
 class WitnessElsewhere(NotVerified):
     """A witness does not know the ledger at the place it was asked to go on from.
@@ -235,8 +241,16 @@ class WitnessState(Protocol):
         """What it last signed for the ledger."""
         ...
 
-    def move(self, ledger: str, before: Known | None, after: Known) -> bool:
-        """Replace what is known by compare-and-set; False when it is not `before` any more. Raises Busy."""
+    def move(
+        self, ledger: str, before: Known | None, after: Known, *, start: int = 0, entries: Sequence[bytes] = ()
+    ) -> bool:
+        """Replace what is known by compare-and-set, and keep the entries that led there, the first of which has the index
+        `start`; False, and nothing is kept, when it is not `before` any more. Raises Busy.
+        """
+        ...
+
+    def entries(self, ledger: str, start: int, most: int) -> Sequence[bytes]:
+        """Up to `most` of the entries that it was shown, from `start` on, without a gap."""
         ...
 
     def keep_evidence(self, ledger: str, evidence: bytes, at_ms: int) -> None:

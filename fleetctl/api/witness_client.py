@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
-from fleetctl.api.witnessing import UNREACHABLE, ask, receipt_of
+from fleetctl.api.witnessing import UNREACHABLE, ask, fetch, receipt_of
+from fleetctl.clock import SystemClock
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, Unreachable
-from fleetctl.ledger.keys import PublicKey
+from fleetctl.ledger.fetching import MAX_FETCHED
+from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.ledger.receipts import MAX_RECEIPT
 from fleetctl.units import shown
 
@@ -72,6 +74,18 @@ class HttpWitness:
             entries=entries,
         )
 
+    def fetch(self, ledger: str, start: int, stop: int, signer: Signer) -> Sequence[bytes]:
+        """As `ports.Witness.fetch`. The request's time is the machine's, whatever time the engine is told."""
+        return fetch(
+            self._post_fetch,
+            witness=self._id,
+            ledger=ledger,
+            start=start,
+            stop=stop,
+            signer=signer,
+            clock=SystemClock(),
+        )
+
     def close(self) -> None:
         """Let its connections go; it can be used again."""
         if self._client is not None:
@@ -81,14 +95,19 @@ class HttpWitness:
     def _post(self, body: bytes) -> tuple[int, bytes]:
         return self._exchange("POST", "/v1/witness", body)
 
-    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _post_fetch(self, body: bytes) -> tuple[int, bytes]:
+        return self._exchange("POST", "/v1/witness/entries", body, most=MAX_FETCHED)
+
+    def _exchange(
+        self, method: str, path: str, body: bytes | None, *, most: int = _MAX_ANSWER
+    ) -> tuple[int, bytes]:
         import httpx
 
         headers = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/cbor"}
         deadline = time.monotonic() + self._timeout_s
         try:
             with self._connected().stream(method, self._url + path, content=body, headers=headers) as response:
-                return response.status_code, self._read(response, deadline)
+                return response.status_code, self._read(response, deadline, most)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             said = _ERRNO.sub("", str(error)) or type(error).__name__
             raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url}: {said}; {self._advice()}")) from error
@@ -102,12 +121,12 @@ class HttpWitness:
             start = "see that it runs and that this is its URL"
         return f"{start}, then run `fleetctl ledger witness`"
 
-    def _read(self, response: httpx.Response, deadline: float) -> bytes:
-        """The body as it came, within bounds of size and time: no answer of a witness is long."""
+    def _read(self, response: httpx.Response, deadline: float, most: int) -> bytes:
+        """The body as it came, within bounds of size and time."""
         received = bytearray()
         for piece in response.iter_raw():
             received += piece
-            if len(received) > _MAX_ANSWER:
+            if len(received) > most:
                 raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url} answers without end; check its URL"))
             if time.monotonic() > deadline:
                 raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url} did not finish its answer in time"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetctl.api.witnessing import answer, ask, newest, receipt_of
+from fleetctl.api.witnessing import answer, ask, fetch, kept, newest, receipt_of
 from fleetctl.clock import Clock
 from fleetctl.ledger.keys import Signer
 from fleetctl.ports import WitnessState
@@ -45,6 +45,22 @@ class FileWitness:
             old_head=old_head,
             entries=entries,
         )
+
+    def fetch(self, ledger: str, start: int, stop: int, signer: Signer) -> Sequence[bytes]:
+        """As `ports.Witness.fetch`."""
+        return fetch(
+            self._post_fetch,
+            witness=self.id,
+            ledger=ledger,
+            start=start,
+            stop=stop,
+            signer=signer,
+            clock=self._clock,
+        )
+
+    def _post_fetch(self, body: bytes) -> tuple[int, bytes]:
+        outcome = kept(body, witness=self.id, state=self._state, clock=self._clock)
+        return outcome.status, outcome.body
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
         outcome = answer(body, state=self._state, signer=self._signer, clock=self._clock)

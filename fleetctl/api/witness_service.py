@@ -1,4 +1,5 @@
-"""The witness as a service: `POST /v1/witness`, `GET /v1/witness/{ledger}/head` (ledger.md, "The witness").
+"""The witness as a service: `POST /v1/witness`, `GET /v1/witness/{ledger}/head`, and `POST /v1/witness/entries` for a steward that
+lost its own (ledger.md, "The witness").
 
 A client that accepts `application/cbor` gets refusals in the form that `ledger.witness.parse_refusal` reads; everybody
 else gets problem details. Bodies are read piece by piece and never beyond what a witness accepts.
@@ -21,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from fleetctl.api.problems import MEDIA_TYPE, problem
-from fleetctl.api.witnessing import REFUSALS, REFUSED, answer, newest
+from fleetctl.api.witnessing import REFUSALS, REFUSED, answer, kept, newest
 from fleetctl.clock import Clock
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import BadInput, FleetctlError, Unreachable
@@ -61,6 +62,7 @@ _BODY_TIMEOUT_S: Final = 20
 _DECISIONS_AT_ONCE: Final = 8
 _CONNECTIONS_AT_ONCE: Final = 64
 _RECEIPT = "application/cose"
+_SEQUENCE = "application/cbor-seq"
 
 
 def witness_app(*, state: WitnessState, signer: Signer, clock: Clock) -> Starlette:
@@ -70,6 +72,7 @@ def witness_app(*, state: WitnessState, signer: Signer, clock: Clock) -> Starlet
     return Starlette(
         routes=[
             Route("/v1/witness", service.post, methods=["POST"]),
+            Route("/v1/witness/entries", service.entries, methods=["POST"]),
             Route("/v1/witness/{ledger:path}/head", service.head, methods=["GET"]),
         ],
         exception_handlers={HTTPException: _no_route, FleetctlError: _failed, Exception: _broken},
@@ -131,6 +134,13 @@ class _Service:
             self._deciding -= 1
         return _respond(request, outcome)
 
+    async def entries(self, request: Request) -> Response:
+        body = await _bounded_body(request)
+        if body is None:
+            return _problem(408, BODY_TIMEOUT, f"it was not complete after {_BODY_TIMEOUT_S} s; send it faster")
+        found = await run_in_threadpool(kept, body, witness=self._signer.kid, state=self._state, clock=self._clock)
+        return _respond(request, found, _SEQUENCE)
+
     async def head(self, request: Request) -> Response:
         return _respond(request, await run_in_threadpool(newest, request.path_params["ledger"], state=self._state))
 
@@ -151,14 +161,14 @@ async def _bounded_body(request: Request) -> bytes | None:
     return bytes(received)
 
 
-def _respond(request: Request, outcome: Outcome) -> Response:
+def _respond(request: Request, outcome: Outcome, media_type: str = _RECEIPT) -> Response:
     headers = {"Cache-Control": "no-store", "Vary": "Accept"}
     if outcome.status == 429:
         headers["Retry-After"] = "1"
     if outcome.status == 413:
         headers["Connection"] = "close"  # the rest of the body is not waited for
     if outcome.status == 200:
-        return Response(outcome.body, media_type=_RECEIPT, headers=headers)
+        return Response(outcome.body, media_type=media_type, headers=headers)
     if "application/cbor" in request.headers.get("accept", ""):
         return Response(outcome.body, outcome.status, media_type="application/cbor", headers=headers)
     refusal = parse_refusal(outcome.body)
@@ -176,7 +186,7 @@ def _problem(status: int, kind: Code, detail: str) -> Response:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
-    return _problem(status, NO_ROUTE, "there are POST /v1/witness and GET /v1/witness/{ledger}/head")
+    return _problem(status, NO_ROUTE, "there are POST /v1/witness, POST /v1/witness/entries and GET /v1/witness/{ledger}/head")
 
 
 async def _failed(request: Request, error: Exception) -> Response:

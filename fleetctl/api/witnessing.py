@@ -15,6 +15,7 @@ from fleetctl.errors import Busy, NotVerified, Unreachable
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import encode
 from fleetctl.ledger.chain import Head, address_of
+from fleetctl.ledger.fetching import fetched, seal_fetch, split
 from fleetctl.ledger.identifiers import LedgerId, is_ledger_id, parse_ledger_id, steward_of
 from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.ledger.receipts import read_receipt
@@ -126,7 +127,9 @@ def answer(body: bytes, *, state: WitnessState, signer: Signer, clock: Clock) ->
             return outcome
         if outcome.evidence is not None:
             state.keep_evidence(outcome.ledger, outcome.evidence, now_ms)
-        if outcome.after is not None and not state.move(outcome.ledger, outcome.before, outcome.after):
+        if outcome.after is not None and not state.move(
+            outcome.ledger, outcome.before, outcome.after, start=outcome.start, entries=outcome.entries
+        ):
             return BUSY
     except Busy:
         return BUSY
@@ -141,6 +144,32 @@ def newest(ledger: str, *, state: WitnessState) -> Outcome:
     if known is None:
         return _refusal(404, "nothing-witnessed", "this witness has signed nothing for this ledger")
     return Outcome(status=200, code="receipt", body=known.receipt)
+
+
+def kept(body: bytes, *, witness: str, state: WitnessState, clock: Clock) -> Outcome:
+    """The answer to a steward who asks for entries again. Raises Unreachable when the state cannot be read."""
+    return fetched(body, witness=witness, stewards=state.stewards, kept=state.entries, now_ms=clock.now_ms())
+
+
+def fetch(post: Post, *, witness: str, ledger: str, start: int, stop: int, signer: Signer, clock: Clock) -> list[bytes]:
+    """The entries `start <= seq < stop` that a witness gives back to the steward, in as many requests as they need.
+
+    Unverified, and never more than were asked for. Raises Unreachable, NotVerified for a refusal or an answer that is none.
+    """
+    id, found = parse_ledger_id(ledger), list[bytes]()
+    while start + len(found) < stop:
+        at = start + len(found)
+        status, body = post(seal_fetch(id, start=at, witness=witness, at_ms=clock.now_ms(), signer=signer))
+        if status != 200:
+            raise_refusal(witness, status, body)
+        try:
+            more = split(body)
+        except (cose.BadEnvelope, IndexError) as error:
+            raise NotVerified(BAD_ANSWER.at(f"{witness}: its answer is no sequence of entries: {error}")) from None
+        if not more:
+            break
+        found += more[: stop - at]
+    return found
 
 
 def receipt_of(witness: str, status: int, body: bytes) -> bytes | None:

@@ -1,8 +1,8 @@
 """The witness's whole decision, as a function from bytes to bytes (ledger.md "The witness").
 
 `advance` answers `POST /v1/witness`. The caller keeps the state: it asks for what is known through `known`, moves it by
-compare-and-set from `Outcome.before` to `Outcome.after` in one durable transaction, and only then sends `Outcome.body`;
-when the compare fails it answers `BUSY`.
+compare-and-set from `Outcome.before` to `Outcome.after`, with the entries, in one durable transaction, and only then sends
+`Outcome.body`; when the compare fails it answers `BUSY`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Request:
 class Outcome:
     """An HTTP status and body. `code` is `receipt` or the refusal's.
 
-    With 200, `after` replaces `before` (None: nothing known) before the body is sent. `evidence` is to be kept whatever happens next.
+    With 200, `after` replaces `before` (None: nothing known) before the body is sent, and `entries`, the first of which has the
+    index `start`, are kept with it. `evidence` is to be kept whatever happens next.
     """
 
     status: int
@@ -72,6 +73,8 @@ class Outcome:
     ledger: LedgerId | None = None
     before: Known | None = None
     after: Known | None = None
+    start: int = 0
+    entries: tuple[bytes, ...] = ()
     evidence: bytes | None = None
 
 
@@ -209,7 +212,16 @@ def _decide(request: Request, stewards: Stewards, before: Known | None, signer: 
     head = Head(ledger=request.ledger, length=walk.length, address=walk.head)
     signed = issue(head, at_ms=at_ms, signer=signer)
     after = Known(length=head.length, head=head.address, receipt=signed, at_ms=at_ms, key=key)
-    return Outcome(status=200, code="receipt", body=signed, ledger=request.ledger, before=before, after=after)
+    return Outcome(
+        status=200,
+        code="receipt",
+        body=signed,
+        ledger=request.ledger,
+        before=before,
+        after=after,
+        start=request.old_length,
+        entries=request.entries,
+    )
 
 
 def _key_for(request: Request, keys: Sequence[PublicKey]) -> PublicKey:

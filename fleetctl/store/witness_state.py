@@ -56,10 +56,15 @@ _FIRST = (
         PRIMARY KEY (ledger, digest)){strict}""",
 )
 
+_ENTRIES_KEPT = (
+    """CREATE TABLE entries (
+        ledger {text} NOT NULL, seq {int} NOT NULL, sealed {bytes} NOT NULL, PRIMARY KEY (ledger, seq)){strict}""",
+)
+
 WITNESS_FORM = Form(
     what="a witness's state",
     application_id=0x666C7731,  # "flw1"
-    migrations=(_FIRST,),
+    migrations=(_FIRST, _ENTRIES_KEPT),
     missing=WITNESS_MISSING,
     exists=WITNESS_EXISTS,
     written="SELECT COUNT(*) FROM meta",
@@ -75,6 +80,10 @@ _FIRST_HEAD = (
 _MOVE_HEAD = (
     "UPDATE heads SET length = :length, head = :head, receipt = :receipt, at_ms = :at_ms, public_key = :public_key "
     "WHERE ledger = :ledger AND length = :old_length AND head = :old_head AND at_ms = :old_at_ms RETURNING ledger"
+)
+_KEEP_ENTRY = sql.insert("entries", ("ledger", "seq", "sealed")) + " ON CONFLICT (ledger, seq) DO NOTHING"
+_ENTRIES = (
+    "SELECT seq, sealed FROM entries WHERE ledger = :ledger AND seq >= :start AND seq < :stop ORDER BY seq LIMIT :most"
 )
 _COUNT_EVIDENCE = "SELECT COUNT(*) FROM evidence WHERE ledger = :ledger"
 _ADD_EVIDENCE = (
@@ -143,7 +152,9 @@ class SqliteWitnessState:
         length, head, receipt, at_ms, key = found[0]
         return Known(length=length, head=head, receipt=receipt, at_ms=at_ms, key=_key(f"heads/{ledger}", key))
 
-    def move(self, ledger: str, before: Known | None, after: Known) -> bool:
+    def move(
+        self, ledger: str, before: Known | None, after: Known, *, start: int = 0, entries: Sequence[bytes] = ()
+    ) -> bool:
         values: dict[str, Any] = {
             "ledger": ledger,
             "length": after.length,
@@ -152,11 +163,27 @@ class SqliteWitnessState:
             "at_ms": after.at_ms,
             "public_key": after.key,
         }
+        statement = _FIRST_HEAD
+        if before is not None:
+            statement = _MOVE_HEAD
+            values |= {"old_length": before.length, "old_head": before.head, "old_at_ms": before.at_ms}
         with self._database.write(_WAIT_MS) as connection:
-            if before is None:
-                return connection.rows(_FIRST_HEAD, values) != []
-            old = {"old_length": before.length, "old_head": before.head, "old_at_ms": before.at_ms}
-            return connection.rows(_MOVE_HEAD, values | old) != []
+            if not connection.rows(statement, values):
+                return False
+            connection.run_many(
+                _KEEP_ENTRY,
+                ({"ledger": ledger, "seq": seq, "sealed": sealed} for seq, sealed in enumerate(entries, start)),
+            )
+            return True
+
+    def entries(self, ledger: str, start: int, most: int) -> list[bytes]:
+        """A witness of an earlier version kept none: what it was shown then is not here."""
+        with self._database.read() as connection:
+            known = connection.rows(_KNOWN, {"ledger": ledger})
+            stop = known[0][0] if known else 0
+            values = {"ledger": ledger, "start": start, "stop": stop, "most": most}
+            found = connection.rows(_ENTRIES, values)
+        return [sealed for index, (seq, sealed) in enumerate(found, start) if seq == index]
 
     def keep_evidence(self, ledger: str, evidence: bytes, at_ms: int) -> None:
         """The first MAX_EVIDENCE of a ledger are kept."""

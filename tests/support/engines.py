@@ -406,15 +406,23 @@ class MemoryState:
     stewards: Mapping[str, Sequence[PublicKey]] = field(default_factory=lambda: {STEWARD.kid: [STEWARD.public_key]})
     heads: dict[str, Known] = field(default_factory=dict)
     evidence: list[bytes] = field(default_factory=list)
+    kept: dict[str, dict[int, bytes]] = field(default_factory=dict)
 
     def known(self, ledger: str) -> Known | None:
         return self.heads.get(ledger)
 
-    def move(self, ledger: str, before: Known | None, after: Known) -> bool:
+    def move(
+        self, ledger: str, before: Known | None, after: Known, *, start: int = 0, entries: Sequence[bytes] = ()
+    ) -> bool:
         if self.heads.get(ledger) != before:
             return False
         self.heads[ledger] = after
+        self.kept.setdefault(ledger, {}).update(enumerate(entries, start))
         return True
+
+    def entries(self, ledger: str, start: int, most: int) -> list[bytes]:
+        kept = self.kept.get(ledger, {})
+        return [kept[seq] for seq in sorted(kept) if start <= seq < start + most]
 
     def keep_evidence(self, ledger: str, evidence: bytes, at_ms: int) -> None:
         self.evidence.append(evidence)
@@ -452,6 +460,9 @@ class InProcess:
                 at = replace(at, length=at.length + len(run), address=address_of(read_envelope(run[-1], 0).payload))
         return receipt
 
+    def fetch(self, ledger: str, start: int, stop: int, signer: Signer) -> Sequence[bytes]:
+        return self.state.entries(ledger, start, stop - start)
+
     def _ask(self, body: bytes) -> bytes:
         for _ in range(_PATIENCE):
             outcome = advance(
@@ -466,7 +477,9 @@ class InProcess:
             if outcome.status != 200:
                 raise _refusal(outcome)
             assert outcome.after is not None and outcome.ledger is not None
-            if self.state.move(outcome.ledger, outcome.before, outcome.after):
+            if self.state.move(
+                outcome.ledger, outcome.before, outcome.after, start=outcome.start, entries=outcome.entries
+            ):
                 return outcome.body
         raise Unreachable(TEST_WITNESS.at("busy"))
 
@@ -499,6 +512,10 @@ class Down:
         self._or_silence()
         return self.behind.advance(ledger, old_length, old_head, entries)
 
+    def fetch(self, ledger: str, start: int, stop: int, signer: Signer) -> Sequence[bytes]:
+        self._or_silence()
+        return self.behind.fetch(ledger, start, stop, signer)
+
     def _or_silence(self) -> None:
         if not self.answers:
             raise Unreachable(TEST_WITNESS.at("it does not answer"))
@@ -528,6 +545,9 @@ class Saying:
             at = replace(at, length=at.length + len(entries), address=last)
         self.newest[ledger] = issue(self.say(at), at_ms=self.at_ms, signer=self.signer)
         return self.newest[ledger]
+
+    def fetch(self, ledger: str, start: int, stop: int, signer: Signer) -> Sequence[bytes]:
+        return []
 
 
 def witnessed_by(*signers: Signer, required: int = 0, co_located: Iterable[str] = ()) -> SettingsBody:
