@@ -98,9 +98,7 @@ class HttpWitness:
     def _post_fetch(self, body: bytes) -> tuple[int, bytes]:
         return self._exchange("POST", "/v1/witness/entries", body, most=MAX_FETCHED)
 
-    def _exchange(
-        self, method: str, path: str, body: bytes | None, *, most: int = _MAX_ANSWER
-    ) -> tuple[int, bytes]:
+    def _exchange(self, method: str, path: str, body: bytes | None, *, most: int = _MAX_ANSWER) -> tuple[int, bytes]:
         import httpx
 
         headers = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/cbor"}

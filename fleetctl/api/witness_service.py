@@ -186,7 +186,9 @@ def _problem(status: int, kind: Code, detail: str) -> Response:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
-    return _problem(status, NO_ROUTE, "there are POST /v1/witness, POST /v1/witness/entries and GET /v1/witness/{ledger}/head")
+    return _problem(
+        status, NO_ROUTE, "there are POST /v1/witness, POST /v1/witness/entries and GET /v1/witness/{ledger}/head"
+    )
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -12,7 +12,6 @@ from fleetctl.cli.bundles import read_bundle
 if TYPE_CHECKING:
     from fleetctl.engine.context import Engine
     from fleetctl.engine.history import HistoryEntry
-    from fleetctl.ledger.audit import Report
     from fleetctl.ledger.entries import JournalEvent
 
 Found = tuple[list["HistoryEntry"], dict[str, str]]
@@ -21,18 +20,9 @@ Found = tuple[list["HistoryEntry"], dict[str, str]]
 def engine_history(engine: Engine, subject: str | None) -> Found:
     """Entries that touched `kind/key`, or all. Raises Tampered."""
     from fleetctl.engine import history
-    from fleetctl.engine.witnessing import witnessed
     from fleetctl.render.objects import names_of
 
-    found = witnessed(engine)
-    covered = [
-        item.length
-        for item in found.receipts
-        if item.stream.partition(":")[0] == "journal"
-        and item.verdict in ("witnessed", "prefix")
-        and not item.co_located
-    ]
-    entries = history.engine_history(engine, subject, max(covered, default=0))
+    entries = history.engine_history(engine, subject)
     with engine.store.read() as reader:
         return entries, names_of(reader.objects())
 
@@ -47,11 +37,7 @@ def bundle_history(folder: Path, known: Known, subject: str | None, now_ms: int)
     assert journal is not None, "a bundle has a journal"
     bundle = read_bundle(folder)
     found = records(_events(bundle.journal), bundle.document)
-    return list(history(found, subject, _witnessed_length(journal))), bundle.names()
-
-
-def _witnessed_length(report: Report) -> int:
-    return report.grading.witnessed_length or 0
+    return list(history(found, subject, [range(journal.grading.witnessed_length or 0)])), bundle.names()
 
 
 def _events(data: bytes) -> Iterator[tuple[int, JournalEvent]]:

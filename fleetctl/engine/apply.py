@@ -346,7 +346,7 @@ def _append(
     now: UnixMs,
 ) -> int:
     commit = _commit(file)
-    sealed = write_journal(
+    entry = write_journal(
         engine,
         tx,
         Applied,
@@ -364,12 +364,12 @@ def _append(
         accepted=tuple(accepted) or None,
     )
     origin = file.body.provenance.origin
-    tx.put_fleet(file.body.fleet, FleetRecord(entry=sealed.seq, commit=commit, origin=origin))
+    tx.put_fleet(file.body.fleet, FleetRecord(entry=entry, commit=commit, origin=origin))
     keep_document(tx, body_bytes(file))
     keep_document(tx, canonical_bytes(file.context))
     if file.signatures:
         keep_document(tx, canonical_bytes(list(file.signatures)))
-    return sealed.seq
+    return entry
 
 
 def _config(file: PlanFile) -> str:

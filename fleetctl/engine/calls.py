@@ -76,7 +76,7 @@ def call(
         # What is folded later comes last, so that no word of the request can stand in its place.
         asked = {**request, "method": method, "tenant": tenant, "operation": operation.to_json()}
         kept = keep_document(tx, canonical_bytes(asked))
-        sealed = write_journal(
+        entry = write_journal(
             engine,
             tx,
             Called,
@@ -94,7 +94,7 @@ def call(
         label=operation.label,
         id=operation.id,
         object=found,
-        entry=sealed.seq,
+        entry=entry,
         witnessed=witness_heads(engine),
     )
 

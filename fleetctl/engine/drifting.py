@@ -10,11 +10,12 @@ from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
 from fleetctl.engine.indexes import INDEX_TAMPERED, check_quotas
 from fleetctl.engine.journal import keep_document, write_journal
+from fleetctl.engine.journals import journal_history
 from fleetctl.engine.planning import Source, provenance
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.records import check_kept
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
-from fleetctl.engine.streams import Usages, journal_events, read_usages, verify_stream
+from fleetctl.engine.streams import Usages, read_usages, verify_stream
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.frozen import dataclass
@@ -90,7 +91,7 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
         snapshot = load_snapshot(engine, tx, read_usages(engine, tx))
         state = check_state(engine, tx, digests_of(snapshot.objects))
         keep_document(tx, kept)
-        sealed = write_journal(
+        entry = write_journal(
             engine,
             tx,
             Reported,
@@ -99,7 +100,7 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
             report=bytes.fromhex(sha256_hex(kept)),
             result=result,
         )
-    return sealed.seq
+    return entry
 
 
 def _whole(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Verification:
@@ -108,7 +109,7 @@ def _whole(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Verifi
 
 
 def _check_tables(engine: Engine, reader: Reader) -> None:
-    check_kept(journal_events(engine, reader, journal_stream(reader)), reader.document)
+    check_kept(journal_history(engine, reader), reader.document)
     off = differences(engine, reader)
     if off:
         named = ", ".join(off[:5])
@@ -132,9 +133,7 @@ def _culprits(engine: Engine, reader: Reader, items: Iterable[DriftItem]) -> dic
     wanted = set(last.values())
     found: dict[int, JournalEvent] = {}
     if wanted:
-        found = {
-            index: event for index, event in journal_events(engine, reader, journal_stream(reader)) if index in wanted
-        }
+        found = {place: event for place, event in journal_history(engine, reader, min(wanted)) if place in wanted}
     return {
         label: Culprit(actor=found[entry].actor, at_ms=found[entry].at_ms, entry=entry)
         for label, entry in last.items()

@@ -14,12 +14,13 @@ from dataclasses import field
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
 from fleetctl.diagnostics import code
-from fleetctl.engine.context import Engine, check_identity, journal_stream
+from fleetctl.engine.context import Engine, check_identity
 from fleetctl.engine.indexes import stated_quota
 from fleetctl.engine.initial import initial_objects, initial_rows
+from fleetctl.engine.journals import journal_history, parts
 from fleetctl.engine.records import Record, records
 from fleetctl.engine.state import digests_of
-from fleetctl.engine.streams import journal_events, verify_stream
+from fleetctl.engine.streams import verify_stream
 from fleetctl.errors import FleetctlError, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied
@@ -77,11 +78,11 @@ class Fold:
 def fold_journal(engine: Engine, reader: Reader) -> Fold:
     """Fold every journalled document. Raises Tampered at the first entry that does not come out."""
     check_identity(engine, reader)
-    stream = journal_stream(reader)
-    verify_stream(engine, reader, stream)
+    for part in parts(engine, reader):
+        verify_stream(engine, reader, part.stream)
     fold = _begin(engine, reader)
     before = state_digest(fold.digests.items())
-    for record in records(journal_events(engine, reader, stream), reader.document):
+    for record in records(journal_history(engine, reader), reader.document):
         _step(fold, record)
         after = state_digest(fold.digests.items())
         if (before, after) != (record.event.state_before, record.event.state_after):

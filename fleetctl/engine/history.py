@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fleetctl.engine.context import Engine, check_identity, journal_stream
+from fleetctl.engine.context import Engine, check_identity
+from fleetctl.engine.journals import journal_history, parts
 from fleetctl.engine.records import Record, records
-from fleetctl.engine.streams import journal_events, verify_stream
+from fleetctl.engine.streams import verify_stream
+from fleetctl.engine.witnessing import journal_covered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied, Called
 from fleetctl.model.operation import Operation
@@ -31,25 +33,25 @@ class HistoryEntry:
     approved_by: tuple[str, ...] = ()
 
 
-def engine_history(engine: Engine, subject: str | None, witnessed_length: int) -> list[HistoryEntry]:
+def engine_history(engine: Engine, subject: str | None) -> list[HistoryEntry]:
     """The journal of an engine, verified first. `subject` is `kind/key`; absent: everything. Raises Tampered."""
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        stream = journal_stream(reader)
-        verify_stream(engine, reader, stream)
-        found = list(records(journal_events(engine, reader, stream), reader.document))
-    return list(history(found, subject, witnessed_length))
+        for part in parts(engine, reader):
+            verify_stream(engine, reader, part.stream)
+        found = list(records(journal_history(engine, reader), reader.document))
+    return list(history(found, subject, journal_covered(engine)))
 
 
-def history(found: Iterable[Record], subject: str | None, witnessed_length: int) -> Iterator[HistoryEntry]:
-    """Entries that touched the object, or all."""
+def history(found: Iterable[Record], subject: str | None, covered: Sequence[range]) -> Iterator[HistoryEntry]:
+    """Entries that touched the object, or all. `covered` are the places that a witness vouches for."""
     for record in found:
         operations = record.operations
         if subject is not None:
             operations = tuple(item for item in operations if item.label == subject)
             if not operations:
                 continue
-        yield _entry(record, operations, record.entry < witnessed_length)
+        yield _entry(record, operations, any(record.entry in places for places in covered))
 
 
 def _entry(record: Record, operations: tuple[Operation, ...], witnessed: bool) -> HistoryEntry:

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from fleetctl.canonical import Digest
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, journal_stream
+from fleetctl.engine.journals import journal_event_at, journal_history
 from fleetctl.engine.records import load_document, origin_of, records
-from fleetctl.engine.streams import entry_at, head_of, journal_events
+from fleetctl.engine.streams import head_of
 from fleetctl.errors import Tampered
-from fleetctl.ledger.entries import Applied, JournalEvent
+from fleetctl.ledger.entries import Applied
 from fleetctl.model.codec import unwide
 from fleetctl.model.ids import ObjectId
 from fleetctl.model.live import LiveObject, ObjectKey, Snapshot
@@ -70,7 +71,7 @@ def applied_as(engine: Engine, reader: Reader, plan: Digest) -> int | None:
     entry = reader.applied_entry(plan)
     if entry is None:
         return None
-    event, _ = entry_at(engine, reader, journal_stream(reader), entry)
+    event = journal_event_at(engine, reader, entry)
     if not isinstance(event, Applied) or event.plan.hex() != plan:
         raise Tampered(
             INDEX_TAMPERED.at(f"plan {plan} is said to be applied by journal entry {entry}, which is another; {_MEND}")
@@ -83,11 +84,11 @@ def check_record(engine: Engine, reader: Reader, fleet: str, snapshot: Snapshot,
 
     Raises Tampered. Verify the journal first: the entries are only read here.
     """
-    record, stream = snapshot.fleets.get(fleet), journal_stream(reader)
+    record = snapshot.fleets.get(fleet)
     start = 0 if record is None else record.entry
     found = [
         (index, event)
-        for index, event in journal_events(engine, reader, stream, start)
+        for index, event in journal_history(engine, reader, start)
         if isinstance(event, Applied) and event.fleet == fleet
     ]
     same = [(index, event.commit) for index, event in found] == ([(record.entry, record.commit)] if record else [])
@@ -143,8 +144,7 @@ def _last_versions(
 
 
 def _versions(engine: Engine, reader: Reader, entry: int) -> dict[ObjectKey, int]:
-    event, _ = entry_at(engine, reader, journal_stream(reader), entry)
-    assert isinstance(event, JournalEvent)
+    event = journal_event_at(engine, reader, entry)
     (record,) = records([(entry, event)], reader.document)
     return {(item.kind, item.id): _version_after(item) for item in record.operations}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fleetctl.canonical import Digest, sha256_hex
 from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.journals import place_in_force
 from fleetctl.engine.streams import LEDGER_TAMPERED, head_of, last_at_ms
 from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import Sealed, seal
@@ -35,10 +36,10 @@ def write_journal(
     index_plan: str | None = None,
     at_ms: UnixMs | None = None,
     **fields: Any,
-) -> Sealed:
+) -> int:
     """Seal and append one entry, with the entitlement ledger as it stands. `at_ms` is the `sealing_time` unless given.
 
-    Raises Unreachable without the steward's key.
+    Returns the entry's place in the journal. Raises Unreachable without the steward's key.
     """
     stream = journal_stream(tx)
     usage = head_of(engine, tx, usage_stream(tx))
@@ -57,8 +58,9 @@ def write_journal(
         engine.sealing(),
     )
     append_sealed(tx, stream, sealed)
-    tx.index_journal(sealed.seq, touched, index_plan)
-    return sealed
+    place = place_in_force(engine, tx) + sealed.seq
+    tx.index_journal(place, touched, index_plan)
+    return place
 
 
 def append_sealed(tx: Writer, stream: str, sealed: Sealed) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from fleetctl.engine.context import META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.indexes import INDEX_TAMPERED
+from fleetctl.engine.journals import journal_history
 from fleetctl.engine.state import check_state, digests_of, load_objects
-from fleetctl.engine.streams import events, head_of
+from fleetctl.engine.streams import head_of
 from fleetctl.engine.witnessing import Witnessed, witnessed
 from fleetctl.errors import Tampered
 from fleetctl.frozen import dataclass
@@ -75,7 +76,7 @@ def read_status(engine: Engine) -> Status:
 
 
 def _applied_at(engine: Engine, reader: Reader, fleet: str, entry: int) -> int:
-    for _, event in events(engine, reader, journal_stream(reader), entry):
+    for _, event in journal_history(engine, reader, entry):
         return event.at_ms
     raise Tampered(
         INDEX_TAMPERED.at(

@@ -11,6 +11,7 @@ from typing import Final
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
+from fleetctl.engine.journals import parts
 from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import head_of
 from fleetctl.errors import BadInput, FleetctlError, NotVerified, SafetyRefused, Tampered, Unreachable
@@ -232,6 +233,19 @@ def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int
         required=settings.required_witnesses,
         notes=tuple(notes),
     )
+
+
+def journal_covered(engine: Engine) -> list[range]:
+    """The places of the journal that receipts of independent witnesses cover, those that are kept."""
+    out = []
+    with engine.store.read() as reader:
+        known = roster(read_settings(reader), engine.witnesses)
+        for part in parts(engine, reader):
+            newest = _newest_by_witness(reader.receipts(part.stream))
+            judged = [_judge(engine, reader, part.stream, item.sealed, known) for item in newest]
+            covered = grading(judged, part.length).witnessed_length or 0
+            out.append(range(part.start, part.start + covered))
+    return out
 
 
 def _receipts(engine: Engine, witness: Witness, stream: str, head: Head) -> list[StoredReceipt]:
