@@ -79,7 +79,7 @@ def witness_app(*, state: WitnessState, signer: Signer, clock: Clock) -> Starlet
     )
 
 
-def serve(app: Starlette, *, host: str, port: int, announce: Callable[[str], None]) -> None:
+def serve(app: Starlette, *, host: str, port: int, announce: Callable[[str], object]) -> None:
     """Serve until a signal ends it. `announce` gets the URL once connections are accepted; port 0 takes a free one.
 
     Raises Unreachable when it cannot listen.

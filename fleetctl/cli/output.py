@@ -57,9 +57,9 @@ def note(text: str) -> None:
         pass
 
 
-def write(text: str) -> None:
-    """To standard output, all of it. A reader that went away wants no more; raises Unreachable for other failures."""
-    _write(lambda: sys.stdout.write(text))
+def write(text: str) -> bool:
+    """To standard output, all of it. False when the reader went away and wants no more; raises Unreachable for other failures."""
+    return _write(lambda: sys.stdout.write(text))
 
 
 def write_bytes(data: bytes) -> None:
@@ -67,13 +67,15 @@ def write_bytes(data: bytes) -> None:
     _write(lambda: sys.stdout.buffer.write(data))
 
 
-def _write(out: Callable[[], int]) -> None:
+def _write(out: Callable[[], int]) -> bool:
     try:
         out()
         sys.stdout.flush()
     except (OSError, ValueError) as error:
         if (refused := unwritten(error)) is not None:
             raise refused from None
+        return False
+    return True
 
 
 def unwritten(error: OSError | ValueError) -> Unreachable | None:

@@ -11,6 +11,7 @@ import click
 
 from fleetctl.canonical import is_digest
 from fleetctl.units import (
+    MAX_QUANTITY,
     UnitError,
     UnixMs,
     parse_duration,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # generic only for the type checker before click 8.4
 
+_WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
+_MAX_DIGITS = len(str(MAX_QUANTITY))
 _DANGER = re.compile(r"[a-z-]{1,40}:[a-z-]{1,40}/[A-Za-z0-9._#/-]{1,300}", re.ASCII)
 
 
@@ -42,6 +45,19 @@ class Quantity(_ParamType):
             return self._parse(value)
         except UnitError as error:
             self.fail(str(error), param, ctx)
+
+
+class Count(click.IntRange):
+    """A whole number in decimal digits alone, at most 2^63-1: no sign but a minus, no underscore, no digits of other scripts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str):
+            if not _WHOLE.fullmatch(value):
+                self.fail(f"`{value[:40]}` is not a whole number; write digits alone", param, ctx)
+            digits = value.removeprefix("-").lstrip("0")
+            if len(digits) > _MAX_DIGITS or int(digits or "0") > MAX_QUANTITY:
+                self.fail(f"`{value[:40]}` is larger than any figure kept here (2^63-1)", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class _FilePath(click.Path):

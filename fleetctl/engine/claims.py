@@ -22,6 +22,7 @@ from fleetctl.ledger.usage import ClassEvidence, OpenClaim
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import ClaimRow
+from fleetctl.pool1 import estimates
 from fleetctl.pool1.admission import Verdict, decide
 from fleetctl.pool1.claim import Claim, Figure, charged
 from fleetctl.pool1.estimates import DEFAULT_REQUIRED, Declined, Estimate, derive_counted
@@ -109,9 +110,10 @@ def admit(
 ) -> Admission:
     """Decide a claim and, when it is admitted, append it. `entitlement` is an id or a key.
 
-    Raises BadInput for ids outside the ledger's alphabet, EngineRefused for a claim id used before, SafetyRefused where a
-    witness knows more than this state, Tampered.
+    Raises BadInput for ids and classes outside the ledger's alphabet, EngineRefused for a claim id used before, SafetyRefused
+    where a witness knows more than this state, Tampered.
     """
+    check_class(workload_class)
     with _deciding(engine, claim, wait_ms) as (tx, usages, objects):
         wanted = Claim(
             entitlement=entitlement_id(objects, entitlement),
@@ -139,8 +141,7 @@ def admit_derived(
 
     With too little evidence nothing is decided and nothing appended. Also raises BadInput for an empty class.
     """
-    if workload_class:
-        check_identifier(workload_class, "class")
+    check_class(workload_class)
     with _deciding(engine, claim, wait_ms) as (tx, usages, objects):
         _check_unused(usages, claim)
         state, name = tree_state(objects, usages), entitlement_id(objects, entitlement)
@@ -273,6 +274,13 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
         entry=sealed.seq,
         stream=usages.stream,
     )
+
+
+def check_class(workload_class: str | None) -> None:
+    """Refuse a class that no entry could hold, whatever the verdict would be. Raises BadInput."""
+    if workload_class is not None:
+        estimates.check_class(workload_class)
+        check_identifier(workload_class, "class")
 
 
 def _check_unused(usages: Usages, claim: str) -> None:

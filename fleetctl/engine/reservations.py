@@ -10,7 +10,7 @@ from fleetctl.capacity.placement import free_nodes, place
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, NOT_FOUND
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.builders import find, refuse_unknown
-from fleetctl.engine.claims import Admission, Release, admit_in, entitlement_id, release_in, tree_state
+from fleetctl.engine.claims import Admission, Release, admit_in, check_class, entitlement_id, release_in, tree_state
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_quotas
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
@@ -134,9 +134,10 @@ def create(
     """Reserve whole GPUs for a tenant, and admit its claim in the same transaction.
 
     What does not fit now is `pending`; a claim that can never fit fails it. Raises EngineRefused for a pool the tenant
-    cannot see, a quota that does not hold it, a key used for something else, SafetyRefused where a witness knows more
-    than this state.
+    cannot see, a quota that does not hold it, a key used for something else, BadInput for a class that no ledger can hold,
+    SafetyRefused where a witness knows more than this state.
     """
+    check_class(estimate.workload_class if estimate is not None else None)
     refuse_rollback(engine)
     with engine.store.write(WAIT_MS) as tx:
         snapshot, usages = _open(engine, tx)

@@ -15,8 +15,8 @@ DEFAULT_REQUIRED = 3
 
 EMPTY_CLASS = code(
     "empty-class",
-    "An estimate cannot be derived for a class that says nothing",
-    trigger='pool1 derive with class ""',
+    "A class that says nothing is no class",
+    trigger='pool1 derive or decide, or a claim, with class ""',
 )
 MIXED_CLASSES = code(
     "mixed-classes",
@@ -76,7 +76,7 @@ def derive(
     for an observation of another one.
     """
     found = list(observations)
-    _check_class(claim_class)
+    check_class(claim_class)
     for item in found:
         if item.claim_class != claim_class:
             raise BadInput(
@@ -94,13 +94,14 @@ def derive_counted(
 ) -> Estimate | Declined:
     """As `derive`, from a history that is counted already: `seen` runs of the class, `evidence` of them observed, their spread."""
     check_quantity(required, "required")
-    _check_class(claim_class)
+    check_class(claim_class)
     if evidence < max(1, required):
         return Declined(seen=seen, evidence=evidence)
     return Estimate(energy_uj=spread_uj[1], spread_uj=spread_uj, seen=seen, evidence=evidence)
 
 
-def _check_class(claim_class: str) -> None:
+def check_class(claim_class: str) -> None:
+    """Raise BadInput for a class that says nothing: the absence of a class is not a class (§2.6, A59)."""
     if not claim_class.strip():
         raise BadInput(EMPTY_CLASS.at("the class is empty, which asserts nothing about the work; name one"))
 

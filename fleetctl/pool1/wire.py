@@ -13,7 +13,7 @@ from fleetctl.pool1.admission import decide as decide_claim
 from fleetctl.pool1.attribution import Occupant
 from fleetctl.pool1.attribution import attribute as attribute_energy
 from fleetctl.pool1.claim import Claim
-from fleetctl.pool1.estimates import DEFAULT_REQUIRED, Declined, Observation
+from fleetctl.pool1.estimates import DEFAULT_REQUIRED, Declined, Observation, check_class
 from fleetctl.pool1.estimates import derive as derive_estimate
 from fleetctl.pool1.explain import explain
 from fleetctl.pool1.idle import IdlePolicy, Observed, judge, reclamation_order
@@ -162,6 +162,8 @@ def _claim(item: Reader) -> Claim:
         claim_class=item.text("class", empty=True) if item.has("class") else None,
     )
     item.end()
+    if found.claim_class is not None:
+        check_class(found.claim_class)
     return found
 
 

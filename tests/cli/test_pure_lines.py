@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from fleetctl.cli import jsonio
 from tests.support.cli import ROOT, Home
 
 CASES = json.loads((ROOT / "tests" / "cases" / "pool1" / "pure-commands.json").read_text("utf-8"))["cases"]
@@ -57,6 +60,124 @@ def test_a_line_that_is_no_json_does_not_stop_the_others(tmp_path: Path) -> None
         None,
     ]
 
+
+WORKLOADS = b'{"workloads": [{"id": "%s", "entitlement": "A", "priority": 0, "spent_uj": 1, "grade": "HwShunt", %s}]}'
+REST = b'"completed_units": 1, "devices": 1, "reserved_uj": 1'
+BAD = {
+    "half a surrogate pair": (WORKLOADS % (b"\\ud800", REST), "surrogate"),
+    "the other half": (WORKLOADS % (b"\\uDFFF", REST), "surrogate"),
+    "half a pair as a key": (b'{"\\udc00": 1}', "surrogate"),
+    "no UTF-8": (WORKLOADS % (b"\xff", REST), "byte 24 is not UTF-8"),
+    "a surrogate in UTF-8": (WORKLOADS % (b"\xed\xa0\x80", REST), "not UTF-8"),
+    "a byte order mark": (b"\xef\xbb\xbf" + WORKLOADS % (b"a", REST), "byte order mark"),
+    "UTF-16": ('{"workloads": []}'.encode("utf-16"), "not UTF-8"),
+    "a control character": (WORKLOADS % (b"\x1b", REST), "control character"),
+    "NaN": (WORKLOADS % (b"a", REST.replace(b"1", b"NaN", 1)), "NaN is no JSON number"),
+    "Infinity": (WORKLOADS % (b"a", REST.replace(b"1", b"-Infinity", 1)), "-Infinity is no JSON number"),
+    "a key twice": (WORKLOADS % (b"a", REST + b', "devices": 2'), "`devices` comes twice"),
+    "a key twice that a terminal would act on": (b'{"\\u001b[31m": 1, "\\u001b[31m": 2}', "`\\x1b[31m` comes twice"),
+    "more digits than Python reads": (WORKLOADS % (b"a", REST.replace(b"1", b"9" * 5_000, 1)), "more digits"),
+    "deep lists": (b"[" * 100_000, "nested too deeply"),
+    "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deeply"),
+    "two values": (b"{}{}", "Extra data"),
+    "nothing": (b"", "Expecting value"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_no_json_is_a_diagnostic_and_loses_no_other_line(tmp_path: Path, name: str) -> None:
+    """cli, the pure commands: an error line for a malformed one, exit 1; without --lines a diagnostic."""
+    data, said = BAD[name]
+    home = Home(path=tmp_path)
+    alone = home.run("pool1", "preempt", "--format", "json", stdin=data)
+    assert (alone.exit, alone.error) == (1, None)
+    (told,) = alone.json["diagnostics"]
+    assert told["code"] == "json-unreadable" and said in told["detail"] and "set_int_max" not in told["detail"]
+    good = WORKLOADS % (b"\\ud83d\\ude00", REST)
+    lines = home.run("pool1", "preempt", "--lines", stdin=b"\n".join([good, data, good]) + b"\n")
+    first, middle, last = [json.loads(line) for line in lines.out.splitlines()]
+    assert (lines.exit, lines.error) == (1, None)
+    assert first == last == {"order": ["\U0001f600"], "undefined": []}
+    assert middle == {"error": {"code": "json-unreadable", "message": told["detail"]}}
+
+
+@pytest.mark.parametrize("digits", [19, 20, 400])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_figure_past_its_range_is_neither_wrapped_nor_rounded(tmp_path: Path, digits: int, quoted: bool) -> None:
+    figure = b"9" * digits
+    rest = REST.replace(b"1", b'"%s"' % figure if quoted else figure, 1)
+    lines = Home(path=tmp_path).run("pool1", "preempt", "--lines", stdin=WORKLOADS % (b"a", rest))
+    assert (lines.exit, lines.json["error"]["code"]) == (1, "pool1-figure")
+
+
+def test_a_line_longer_than_any_document_is_one_malformed_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonio, "MAX_DOCUMENT", 40)
+    monkeypatch.setattr(jsonio, "_LONGEST", 42)
+    lines = [b'{"workloads": []}' + b" " * spaces for spaces in (0, 23, 24, 25, 26, 200, 0)]
+    done = Home(path=tmp_path).run("pool1", "preempt", "--lines", stdin=b"\n".join(lines))
+    answers = [json.loads(line) for line in done.out.splitlines()]
+    assert ["error" in answer for answer in answers] == [False, False, True, True, True, True, False]
+
+
+def test_a_repeated_key_among_very_many_is_found_in_linear_time(tmp_path: Path) -> None:
+    """The time is the process's own: a search that compares each key with each would take hours."""
+    keys = [b'"k%d":1' % number for number in range(300_000)]
+    (tmp_path / "keys.json").write_bytes(b"{" + b",".join([*keys, keys[-1]]) + b"}")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (60, 60)); from fleetctl.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "pool1", "decide", "keys.json"],
+        cwd=tmp_path,
+        env=Home(path=tmp_path).process_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr.split(":")[:2]) == (1, ["error", " json-unreadable"])
+
+
+def test_answers_end_when_nobody_reads_them(tmp_path: Path) -> None:
+    """An endless input, and a reader of one line: quiet, and no later than the next write."""
+    home = Home(path=tmp_path)
+    command = 'yes \'{"workloads": []}\' | "$PYTHON" -m fleetctl pool1 preempt --lines | head -1'
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; echo ${{PIPESTATUS[1]}}"],
+        cwd=home.work,
+        env=home.process_environment() | {"PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout == '{"order":[],"undefined":[]}\n0\n'
+    assert done.stderr == ""
+
+
+def test_many_lines_take_no_more_memory_than_few(tmp_path: Path) -> None:
+    """Peak memory of both runs, in kilobytes, as the kernel counted it."""
+    good = json.dumps({"total_uj": 7, "grade": "HwShunt", "occupants": [{"id": "a", "weight": 1}]})
+    code = (
+        "import atexit, resource, sys; from fleetctl.cli.main import main; "
+        "atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)); main()"
+    )
+    peaks = []
+    for count in (1_000, LINES):
+        done = subprocess.run(
+            [
+                "bash",
+                "-c",
+                f"yes $'{good}\\n[[[' | head -{count} | \"$PYTHON\" -c '{code}' pool1 attribute --lines | wc -l",
+            ],
+            env=Home(path=tmp_path).process_environment() | {"PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+        )
+        assert int(done.stdout) == count
+        peaks.append(int(done.stderr))
+    few, many = peaks
+    assert many < few + 8_192
+
+
+LINES = 100_000
 
 _DECIDE = {
     "tree": [{"id": "A", "guarantee_uj": "100", "guarantee_devices": 1, "over_quota_weight": 0}],

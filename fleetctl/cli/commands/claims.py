@@ -9,12 +9,12 @@ from fleetctl.cli.commands.running import idle, report, victims
 from fleetctl.cli.figures import admission_figure, reading_of
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import open_claims
-from fleetctl.cli.types import ENERGY, GRADE
+from fleetctl.cli.types import ENERGY, GRADE, Count
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render import claims as views
 from fleetctl.render.objects import names_of
 
-_COUNT = click.IntRange(min=1)
+_COUNT = Count(min=1)
 _CLAIM = click.option("--claim", metavar="ID", required=True, help="Its id in the ledger, used once.")
 
 
@@ -39,7 +39,7 @@ def claims() -> None:
 @click.option(
     "--required",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     help="Observed runs that a derived estimate takes.  [default: 3]",
 )
 def admit(

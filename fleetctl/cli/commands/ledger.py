@@ -11,7 +11,7 @@ from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.exports import export_bundle, export_file, ledger_bytes
 from fleetctl.cli.output import emit, write_bytes
-from fleetctl.cli.types import DURATION, FILE_PATH
+from fleetctl.cli.types import DURATION, FILE_PATH, Count
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.ledger import (
     entries_document,
@@ -47,10 +47,8 @@ def head(settings: Settings) -> None:
 
 @command("show")
 @STREAM
-@click.option("--since", metavar="N", type=click.IntRange(min=0), default=0, help="From this entry on.")
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=100, show_default=True, help="At most this many."
-)
+@click.option("--since", metavar="N", type=Count(min=0), default=0, help="From this entry on.")
+@click.option("--limit", metavar="N", type=Count(min=1), default=100, show_default=True, help="At most this many.")
 def show(settings: Settings, stream: str | None, since: int, limit: int) -> None:
     """Show entries of a ledger, verified first.
 
@@ -96,7 +94,7 @@ def export(settings: Settings, stream: str | None, out: Path | None, bundle: Pat
 @STREAM
 @click.option("--receipt", "receipts", metavar="FILE", multiple=True, type=FILE_PATH, help="A witness's receipt.")
 @click.option("--witness-key", "witness_keys", metavar="ID=PUB", multiple=True, help="A witness's public key.")
-@click.option("--min-length", metavar="N", type=click.IntRange(min=0), help="Fail a shorter ledger.")
+@click.option("--min-length", metavar="N", type=Count(min=0), help="Fail a shorter ledger.")
 @click.option(
     "--max-receipt-age", "max_receipt_age_ms", metavar="DURATION", type=DURATION, help="Older receipts do not count."
 )

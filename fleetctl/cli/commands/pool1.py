@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.jsonio import answer_lines, answer_one
+from fleetctl.cli.types import FILE_PATH
 
-_FILE = click.argument("file", type=click.Path(), default="-")
+_FILE = click.argument("file", type=FILE_PATH, default="-")
 _LINES = click.option(
     "--lines", is_flag=True, help="JSON Lines: one answer a line, in order; exit 1 if any was malformed."
 )
@@ -24,10 +27,10 @@ def pool1() -> None:
 def _declare(name: str, help: str) -> None:
     @_LINES
     @_FILE
-    def run(_settings: Settings, file: str, lines: bool) -> int:
+    def run(_settings: Settings, file: Path, lines: bool) -> int:
         from fleetctl.pool1.wire import COMMANDS
 
-        return (answer_lines if lines else answer_one)(COMMANDS[name], file)
+        return (answer_lines if lines else answer_one)(COMMANDS[name], str(file))
 
     run.__doc__ = help
     pool1.add_command(command(name)(run))

@@ -10,6 +10,7 @@ from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import look
+from fleetctl.cli.types import Count
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render.capacity import capacity_document, capacity_json, pool_document, pool_json
 from fleetctl.render.objects import list_document, names_of
@@ -127,7 +128,7 @@ def create(settings: Settings, key: str, policy: str | None, owner_quota: tuple[
 @click.option(
     "--priority",
     metavar="N",
-    type=click.IntRange(-1000, 1000),
+    type=Count(-1000, 1000),
     default=0,
     show_default=True,
     help="Stored; no effect yet.",

@@ -8,14 +8,14 @@ from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.figures import estimate_of, reading_of
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import look
-from fleetctl.cli.types import ENERGY, GRADE
+from fleetctl.cli.types import ENERGY, GRADE, Count
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render import capacity as views
 from fleetctl.render import claims as claim_views
 from fleetctl.render.document import Facts, Paragraph, Verdict
 from fleetctl.render.objects import names_of
 
-_COUNT = click.IntRange(min=1)
+_COUNT = Count(min=1)
 
 
 @click.group("reservations", cls=Group, no_args_is_help=True)

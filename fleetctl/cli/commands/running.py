@@ -6,7 +6,7 @@ import click
 
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.output import emit
-from fleetctl.cli.types import DURATION, ENERGY, GRADE, POWER
+from fleetctl.cli.types import DURATION, ENERGY, GRADE, POWER, Count
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render import running as views
 from fleetctl.render.objects import names_of
@@ -14,9 +14,7 @@ from fleetctl.render.objects import names_of
 
 @command("report")
 @click.option("--claim", metavar="ID", required=True, help="The running claim.")
-@click.option(
-    "--units", metavar="N", type=click.IntRange(min=0), required=True, help="Completed since it began, not attempted."
-)
+@click.option("--units", metavar="N", type=Count(min=0), required=True, help="Completed since it began, not attempted.")
 @click.option("--energy", metavar="ENERGY", type=ENERGY, required=True, help="Spent since it began, such as 2MJ.")
 @click.option("--grade", type=GRADE, required=True, help="Where the figures come from.")
 @click.option("--observed", metavar="DURATION", type=DURATION, help="How long it was watched without a gap, until now.")

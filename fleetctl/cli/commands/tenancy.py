@@ -10,6 +10,7 @@ from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import events_after, look
+from fleetctl.cli.types import Count
 from fleetctl.cli.wiring import open_engine
 from fleetctl.model.ids import Kind
 from fleetctl.render import capacity as views
@@ -158,8 +159,8 @@ def set_quotas(settings: Settings, pool: str, tenant: str, quota: tuple[str, ...
 
 
 @command("list")
-@click.option("--since", metavar="N", type=click.IntRange(min=0), default=0, help="After this sequence number.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1, max=10_000), default=100, show_default=True)
+@click.option("--since", metavar="N", type=Count(min=0), default=0, help="After this sequence number.")
+@click.option("--limit", metavar="N", type=Count(min=1, max=10_000), default=100, show_default=True)
 def list_events(settings: Settings, since: int, limit: int) -> None:
     """List events in their order.
 

@@ -100,7 +100,7 @@ def test_the_required_count_is_the_callers_and_0_is_1(engine: Engine, required: 
 @pytest.mark.clause("pool/1 §7.24", "pool/1 §2.6 (3)")
 def test_what_is_refused_before_any_estimate(engine: Engine) -> None:
     """§2.6, an empty class; a claim id used before; §4.1, an entitlement that is not there needs no estimate to be denied."""
-    for name, code in (("", "empty-class"), ("  ", "bad-ledger-identifier")):
+    for name, code in (("", "empty-class"), ("  ", "empty-class"), ("a b", "bad-ledger-identifier")):
         with pytest.raises(BadInput) as bad:
             derived(engine, workload_class=name)
         assert bad.value.code == code
