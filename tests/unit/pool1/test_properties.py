@@ -11,6 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetctl.ledger.entries import Admitted, Released
+from fleetctl.ledger.identifiers import ledger_id
+from fleetctl.ledger.usage import Fold as Ledger
 from fleetctl.pool1.admission import Outcome, Verdict, apply, basis_of, decide
 from fleetctl.pool1.attribution import Occupant, attribute
 from fleetctl.pool1.claim import Claim
@@ -18,6 +21,17 @@ from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.idle import IdlePolicy, IdleVerdict, Observed, judge, reclamation_order
 from fleetctl.pool1.preemption import Workload, rank, realised_cost
 from fleetctl.pool1.tree import Entitlement, Tree, TreeState, Usage
+from tests.support.pool1_oracle import (
+    Answer,
+    Asked,
+    Owed,
+    Running,
+    Used,
+    check_division,
+    decided,
+    idleness,
+    yields_before,
+)
 
 Pick = Callable[[int, int], int]
 """An integer from low to high: of a seeded generator, or drawn by Hypothesis."""
@@ -70,44 +84,48 @@ def _usages(state: TreeState) -> dict[str, Usage]:
     return {name: state.usage(name) for name in state.nodes}
 
 
-def _literal(state: TreeState, claim: Claim) -> tuple[Outcome, int]:
-    """The decision procedure of the readings over the whole tree, summed afresh: the oracle for the kept sums."""
-    nodes, usage = state.tree.nodes, _usages(state)
-    mine, used = nodes[claim.entitlement], usage[claim.entitlement]
-    children = [node for node in nodes.values() if node.parent is not None and node.parent == mine.parent]
-    weights = sum(node.over_quota_weight for node in children)
-    others = [node for node in children if node.id != mine.id]
-    borrows = claim.grade is not Grade.ESTIMATOR and mine.over_quota_weight > 0 and mine.parent is not None
-    surplus = sum(max(0, node.guarantee_uj - usage[node.id].used_uj) for node in others)
-    share = mine.over_quota_weight * surplus // weights if borrows else 0
-    most = mine.over_quota_weight * sum(node.guarantee_uj for node in others) // weights if borrows else 0
-    limit = mine.limit_uj
-    if claim.gang_size < 1 or claim.devices_per_member < 1 or claim.devices > mine.guarantee_devices:
-        return Outcome.DENY, 0
-    if (limit is not None and claim.estimate_uj > limit) or claim.estimate_uj > mine.guarantee_uj + most:
-        return Outcome.DENY, 0
-    total = used.used_uj + claim.estimate_uj
-    if used.devices + claim.devices > mine.guarantee_devices:
-        return Outcome.QUEUE, 0
-    if total <= mine.guarantee_uj:
-        return Outcome.ADMIT, 0
-    if not borrows or (limit is not None and total > limit) or total - mine.guarantee_uj > share:
-        return Outcome.QUEUE, 0
-    return Outcome.ADMIT, total - max(mine.guarantee_uj, used.used_uj)
+def _decided(state: TreeState, claim: Claim) -> Answer:
+    """The decision by the oracle, which knows none of our code and sums over the whole tree."""
+    tree = {
+        node.id: Owed(
+            parent=node.parent,
+            energy=node.guarantee_uj,
+            devices=node.guarantee_devices,
+            weight=node.over_quota_weight,
+            limit=node.limit_uj,
+        )
+        for node in state.tree
+    }
+    asked = Asked(
+        node=claim.entitlement,
+        gang=claim.gang_size,
+        each=claim.devices_per_member,
+        energy=claim.estimate_uj,
+        observed=claim.grade.value != "Estimator",
+    )
+    return decided(tree, {name: _used(use) for name, use in _usages(state).items()}, asked)
+
+
+def _used(use: Usage) -> Used:
+    return Used(spent=use.spent_uj, reserved=use.reserved_uj, devices=use.devices)
 
 
 def _check_all(pick: Pick) -> None:
     state = _tree(pick)
     claim = _claim(pick, state)
     verdict = decide(state, claim)
-    assert (verdict.outcome, verdict.borrowed_uj) == _literal(state, claim)
-    assert bool(verdict.reasons) != verdict.admitted
+    reasons = tuple(reason.value for reason in verdict.reasons)
+    assert (verdict.outcome.value, reasons, verdict.borrowed_uj) == _decided(state, claim)
+    assert bool(reasons) != verdict.admitted
     _check_deny_is_state_free(state, claim, verdict, pick)
     _check_more_use_admits_no_more(state, claim, verdict, pick)
     _check_bounds_of_an_admission(state, claim, verdict)
     _check_shares(state, pick)
     _check_weights_are_relative(state, claim, verdict, pick(2, 5))
     _check_kept_sums(state, pick)
+    _check_division(pick)
+    _check_victims(pick)
+    _check_idleness(pick)
 
 
 def _check_deny_is_state_free(state: TreeState, claim: Claim, verdict: Verdict, pick: Pick) -> None:
@@ -171,28 +189,140 @@ def _check_weights_are_relative(state: TreeState, claim: Claim, verdict: Verdict
 
 
 def _check_kept_sums(state: TreeState, pick: Pick) -> None:
-    """Sums kept through any run of events are the sums of a state made afresh; deciding moves nothing (P8, P11)."""
-    running: list[Verdict] = []
-    for _ in range(pick(0, 5)):
+    """Sums kept through any run of events are the sums of a state made afresh; what is in use is what it was before and the
+    ledger's fold, after every prefix (P8); deciding moves nothing, and writes nothing (P11)."""
+    running: dict[str, Verdict] = {}
+    before, ledger, claims = _usages(state), Ledger(ledger_id("root-steward", "entitlements")), 0
+    for seq in range(pick(0, 5)):
         if running and pick(0, 1):
-            ended = running.pop(pick(0, len(running) - 1))
+            name = list(running)[pick(0, len(running) - 1)]
+            ended, actual = running.pop(name), pick(0, 2**61)
             state.release(
-                ended.claim.entitlement,
-                reserved_uj=ended.reserved_uj,
-                devices=ended.devices,
-                actual_uj=pick(0, 2 * min(ended.reserved_uj, 2**60) + 5),
+                ended.claim.entitlement, reserved_uj=ended.reserved_uj, devices=ended.devices, actual_uj=actual
             )
+            assert ledger.apply(Released(at_ms=0, claim=name, spent_uj=actual, grade="HwShunt"), seq) is None
         else:
-            before = _usages(state)
+            standing = _usages(state)
             verdict = decide(state, _claim(pick, state))
-            assert _usages(state) == before
+            assert _usages(state) == standing
             if verdict.admitted:
                 apply(state, verdict)
-                running.append(verdict)
+                claims += 1
+                running[f"c{claims}"] = verdict
+                assert ledger.apply(_admitted(f"c{claims}", verdict), seq) is None
+        _check_replayed(state, before, ledger)
     afresh = TreeState(state.tree, _usages(state))
     assert {name: basis_of(node) for name, node in state.nodes.items()} == {
         name: basis_of(node) for name, node in afresh.nodes.items()
     }
+
+
+def _admitted(claim: str, verdict: Verdict) -> Admitted:
+    return Admitted(
+        at_ms=0,
+        claim=claim,
+        entitlement=verdict.claim.entitlement,
+        reserved_uj=verdict.reserved_uj,
+        borrowed_uj=verdict.borrowed_uj,
+        devices=verdict.devices,
+        grade=verdict.grade.value,
+    )
+
+
+def _check_replayed(state: TreeState, before: Mapping[str, Usage], ledger: Ledger) -> None:
+    moved = ledger.usage
+    for name, now in _usages(state).items():
+        use = moved.get(name)
+        held = (use.spent_uj, use.reserved_uj, use.devices) if use else (0, 0, 0)
+        was = (before[name].spent_uj, before[name].reserved_uj, before[name].devices)
+        assert (now.spent_uj, now.reserved_uj, now.devices) == tuple(map(sum, zip(was, held, strict=True)))
+
+
+def _check_division(pick: Pick) -> None:
+    """P9, and that the order of occupants is of no account."""
+    names = [f"o{number}" for number in range(pick(1, 5))]
+    weights = {name: pick(0, (2, 9, 2**63 - 1)[pick(0, 2)]) for name in names}
+    weights[names[pick(0, len(names) - 1)]] += 1
+    weights = {name: min(weight, 2**63 - 1) for name, weight in weights.items()}
+    total, grade = pick(0, (20, 2**63 - 1)[pick(0, 1)]), list(Grade)[pick(0, 2)]
+    occupants = [Occupant(id=name, weight=weight) for name, weight in weights.items()]
+    shares = attribute(total, grade, occupants)
+    check_division(total, weights, {share.id: share.energy_uj for share in shares})
+    alone, guessed = len(names) == 1, grade is Grade.ESTIMATOR
+    expected = grade if alone or guessed else Grade.MODEL_BASED
+    assert {share.grade for share in shares} == {expected}
+    assert attribute(total, grade, occupants[::-1]) == shares
+
+
+def _check_victims(pick: Pick) -> None:
+    """P10: every pair is in its order, so the order is total; and it is that of the workloads, not of the list."""
+    large = (3, 2**62)[pick(0, 1)]
+    running = [
+        Running(
+            id=f"{'wé'[pick(0, 1)]}{number}",
+            spent=large + pick(0, 3),
+            units=pick(0, 3),
+            observed=pick(0, 2) > 0,
+            priority=pick(-1, 1),
+        )
+        for number in range(pick(0, 6))
+    ]
+    workloads = [
+        Workload(
+            id=item.id,
+            entitlement="A",
+            priority=item.priority,
+            spent_uj=item.spent,
+            grade=Grade.HW_SHUNT if item.observed else Grade.ESTIMATOR,
+            completed_units=item.units,
+            devices=1,
+            reserved_uj=0,
+        )
+        for item in running
+    ]
+    ranking = rank(workloads)
+    by_id = {item.id: item for item in running}
+    order = [by_id[item.id] for item in ranking.order]
+    assert len(order) == len(running)
+    assert all(yields_before(one, other) for index, one in enumerate(order) for other in order[index + 1 :])
+    assert [item.id for item in ranking.undefined] == [item.id for item in order if not item.known]
+    assert rank(workloads[::-1]) == ranking
+
+
+def _check_idleness(pick: Pick) -> None:
+    """P12: each verdict is the oracle's, so no threshold makes a guess idle; only the idle are in the order, lowest rate first."""
+    window = (None, pick(0, 3))[pick(0, 3) > 0]
+    threshold = (None, pick(0, 4_000), 2**63 - 1)[pick(0, 2)]
+    watched = [
+        Observed(
+            id=f"w{number}",
+            devices=pick(0, 2),
+            observed_ms=pick(0, 4),
+            energy_uj=pick(0, 4),
+            grade=list(Grade)[pick(0, 2)],
+            weight_zero=pick(0, 5) == 0,
+        )
+        for number in range(pick(0, 5))
+    ]
+    policy = IdlePolicy(window_ms=window, threshold_uw=threshold)
+    for item in watched:
+        verdict, why = judge(policy, item)
+        assert (verdict.value, why.value) == idleness(
+            window,
+            threshold,
+            devices=item.devices,
+            watched_ms=item.observed_ms,
+            uj=item.energy_uj,
+            observed=item.grade.value != "Estimator",
+            share_of_0=item.weight_zero,
+        )
+    order = reclamation_order(policy, watched)
+    assert {item.id for item in order} == {item.id for item in watched if judge(policy, item)[0] is IdleVerdict.IDLE}
+    assert not any(item.grade is Grade.ESTIMATOR for item in order)
+    for one, other in zip(order, order[1:], strict=False):
+        here, there = one.energy_uj * other.observed_ms, other.energy_uj * one.observed_ms
+        assert here < there or (here == there and one.id < other.id)
+    assert reclamation_order(policy, watched[::-1]) == order
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -209,7 +339,7 @@ def _check_kept_sums(state: TreeState, pick: Pick) -> None:
     "pool/1 §4.5",
 )
 def test_decisions_on_seeded_trees(seed: int) -> None:
-    """P1 to P7, on a thousand trees a seed."""
+    """P1 to P12, on a thousand trees a seed."""
     generator = random.Random(seed)
     for _ in range(1_000):
         _check_all(generator.randint)
@@ -218,7 +348,7 @@ def test_decisions_on_seeded_trees(seed: int) -> None:
 @settings(max_examples=500, deadline=None)
 @given(st.data())
 def test_decisions_on_drawn_trees(data: st.DataObject) -> None:
-    """P1 to P7, shrinking."""
+    """P1 to P12, shrinking."""
     _check_all(lambda low, high: data.draw(st.integers(low, high)))
 
 
