@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Final, Literal, NewType, get_args
 
@@ -73,6 +74,7 @@ def object_name(kind: str, key: str) -> str:
     return f"{kind}/{key}"
 
 
+@lru_cache(maxsize=1 << 16)
 def derive_id(kind: str, tenant: str, caller: str, key: str) -> ObjectId:
     """The id of a keyed object: a prefix and 26 characters of lower-case Crockford base32 of SHA-256 over the
     canonical JSON array `["fleetctl-id/1", kind, tenant, caller, key]`. A tenant's id is its key.

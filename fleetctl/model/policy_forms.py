@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from fleetctl.canonical import MAX_SAFE_INTEGER, Json
 from fleetctl.frozen import dataclass
@@ -23,9 +24,11 @@ def scalar_from_text(known: Field, text: str, *, plain: bool) -> Json:
 
     Text fields take any scalar as written; numbers and booleans must be plain. Raises UnitError.
     """
-    kind = known.kind
-    if kind is Kind.STRING:
-        return text
+    return text if known.kind is Kind.STRING else _scalar(known.kind, text, plain)
+
+
+@lru_cache(maxsize=4_096)  # pools of a fleet say the same few things
+def _scalar(kind: Kind, text: str, plain: bool) -> Json:
     if kind is Kind.DURATION:
         return portable(parse_duration(text))
     if kind not in (Kind.DECIMAL, Kind.COUNT, Kind.BOOLEAN):

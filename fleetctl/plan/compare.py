@@ -20,6 +20,7 @@ __all__ = [
     "changed_paths",
     "covered",
     "differences",
+    "escaped",
     "leaf_paths",
     "same",
     "split_path",
@@ -70,9 +71,9 @@ def changed_paths(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[
             continue
         if _descend(a) and _descend(b):
             for path, inner_a, inner_b in changed_paths(a, b):
-                yield f"{_escaped(name)}.{path}", inner_a, inner_b
+                yield f"{escaped(name)}.{path}", inner_a, inner_b
         else:
-            yield _escaped(name), a, b
+            yield escaped(name), a, b
 
 
 def leaf_paths(one: Any, other: Any, path: str) -> list[str]:
@@ -84,7 +85,7 @@ def leaf_paths(one: Any, other: Any, path: str) -> list[str]:
                 leaf
                 for name in sorted(a.keys() | b.keys())
                 if not same(a.get(name), b.get(name))
-                for leaf in leaf_paths(a.get(name), b.get(name), f"{path}.{_escaped(name)}")
+                for leaf in leaf_paths(a.get(name), b.get(name), f"{path}.{escaped(name)}")
             ]
             return inner or [path]
     return [path]
@@ -111,7 +112,7 @@ def with_path(value: Mapping[str, Any], path: str, entry: Any) -> dict[str, Any]
             out[name] = entry
         return out
     inner = out.get(name)
-    out[name] = with_path(inner if isinstance(inner, Mapping) else {}, ".".join(map(_escaped, rest)), entry)
+    out[name] = with_path(inner if isinstance(inner, Mapping) else {}, ".".join(map(escaped, rest)), entry)
     return out
 
 
@@ -120,7 +121,7 @@ def taken_from(other: Mapping[str, Any], value: Mapping[str, Any], path: str) ->
     out = with_path(value, path, at_path(other, path))
     names = split_path(path)
     for depth in range(len(names) - 1, 0, -1):
-        above = ".".join(map(_escaped, names[:depth]))
+        above = ".".join(map(escaped, names[:depth]))
         if at_path(out, above) == {} and at_path(other, above) is None:
             out = with_path(out, above, None)
     return out
@@ -135,7 +136,7 @@ def covered(field: str, path: str) -> str | None:
     wanted = ".".join(split_path(field))
     for depth in range(1, len(names) + 1):
         if ".".join(names[:depth]) == wanted:
-            return ".".join(map(_escaped, names[:depth]))
+            return ".".join(map(escaped, names[:depth]))
     return None
 
 
@@ -161,7 +162,10 @@ def _descend(value: Any) -> bool:
     return isinstance(value, Mapping) and "$decimal" not in value
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
+    """A name as one step of a dotted path."""
+    if "." not in name and "\\" not in name:
+        return name
     return name.replace("\\", "\\\\").replace(".", "\\.")
 
 

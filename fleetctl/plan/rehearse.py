@@ -27,7 +27,7 @@ def rehearse(steps: Iterable[Step], actor: Actor, snapshot: Snapshot, now: UnixM
     unmade: set[str] = set()
     kept: set[str] = set()
     for item, body, span in steps:
-        if item.verb == "create" and unmade & _strings(item.after):
+        if item.verb == "create" and unmade and unmade & _strings(item.after):
             unmade.add(item.id)
             continue
         if item.verb == "remove" and item.id in kept:

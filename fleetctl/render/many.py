@@ -93,11 +93,14 @@ def plural(kind: Kind) -> str:
 
 
 def _placed(block: Change, place: str) -> Change:
-    return replace(block, note="; ".join(part for part in (place, block.note) if part))
+    note = "; ".join(part for part in (place, block.note) if part)
+    return Change(block.mark, block.title, note, block.lines, block.tone)
 
 
 def _short(block: Change) -> Change:
     """A creation with its fields in one line, which wraps."""
     if len(block.lines) < _ALIKE or any(mark != "+" for mark, _ in block.lines):
         return block
-    return replace(block, lines=(("+", "; ".join(text for _, text in block.lines)),))
+    return Change(
+        block.mark, block.title, block.note, (("+", "; ".join([text for _, text in block.lines])),), block.tone
+    )

@@ -15,7 +15,7 @@ from fleetctl.model.ids import Kind
 from fleetctl.model.operation import Verb
 from fleetctl.model.policy_fields import DURATION_NAMES, field_at
 from fleetctl.model.policy_fields import Kind as PolicyKind
-from fleetctl.plan.compare import split_path
+from fleetctl.plan.compare import escaped, split_path
 from fleetctl.units import format_duration, format_energy, format_money, format_time
 
 Names = Mapping[str, str]
@@ -70,7 +70,14 @@ def verb_word(verb: Verb, kind: Kind) -> str:
 
 def field_and_value(path: str, value: Any, names: Names) -> tuple[str, str]:
     """A dotted canonical field and its value, for people."""
-    return shown_field(path), shown_value(path, value, names)
+    if path in _REFERENCES or isinstance(value, (Mapping, list, tuple)):
+        return shown_field(path), shown_value(path, value, names)
+    return _shown(path, value)
+
+
+@lru_cache(maxsize=_PATHS, typed=True)  # typed: `true` is not 1
+def _shown(path: str, value: Any) -> tuple[str, str]:
+    return shown_field(path), shown_value(path, value, {})
 
 
 @lru_cache(maxsize=_PATHS)
@@ -160,8 +167,8 @@ def _order(kind: Kind) -> Mapping[str, None]:
 def leaves(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """(dotted path, value) of every entry, descending into mappings; names inside them are sorted."""
     for name, value in state.items() if not prefix else sorted(state.items()):
-        path = prefix + name.replace("\\", "\\\\").replace(".", "\\.")
-        if isinstance(value, Mapping) and value and "$decimal" not in value:
+        path = prefix + escaped(name)
+        if value and isinstance(value, Mapping) and "$decimal" not in value:
             yield from leaves(value, f"{path}.")
         else:
             yield path, value
