@@ -68,7 +68,7 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; do you mean `x`?` or nothing."""
     found = nearest(word, known)
-    return f"; do you mean `{found}`?" if found else ""
+    return f"; do you mean {shown(found)}?" if found else ""
 
 
 def one_of(words: Iterable[str]) -> str:
@@ -79,5 +79,9 @@ def one_of(words: Iterable[str]) -> str:
 
 def shown(text: str) -> str:
     """A user's text for a message: quoted, cut short, escaped where it cannot be shown."""
-    cut = text if len(text) <= 60 else text[:57] + "..."
-    return f"`{cut if cut.isprintable() else cut.encode('unicode_escape').decode('ascii')}`"
+    return f"`{printable(text if len(text) <= 60 else text[:57] + '...')}`"
+
+
+def printable(text: str) -> str:
+    """Text as it is, or escaped where it cannot be shown."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from fleetctl.canonical import Json
-from fleetctl.config.codes import did_you_mean, shown
+from fleetctl.config.codes import did_you_mean, printable, shown
 from fleetctl.config.nodes import Mapping, Node, Scalar, Sequence, is_absent
 from fleetctl.config.plain import as_plain
 from fleetctl.config.problems import Problems
@@ -94,7 +94,7 @@ class Policies:
         if not isinstance(node, Scalar) or is_absent(node):
             return EMPTY
         if node.text in self._open:
-            chain = " → ".join([*self._open[self._open.index(node.text) :], node.text])
+            chain = " → ".join(map(printable, [*self._open[self._open.index(node.text) :], node.text]))
             self._problems.add(POLICY_CYCLE, f"{chain}: a policy cannot start from itself; break the circle", node.at)
             return EMPTY
         return self._reference(node)

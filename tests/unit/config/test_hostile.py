@@ -84,6 +84,7 @@ def test_words_that_mean_something_to_yaml_and_to_us(words: list[str]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(at=st.integers(0, len(GOOD)), cut=st.integers(0, 12), put=st.lists(st.sampled_from(WORDS), max_size=3))
+@example(at=GOOD.index("training:"), cut=0, put=["\u202e"])  # the name that a hint then offers
 def test_a_good_fleet_with_one_place_spoilt(at: int, cut: int, put: list[str]) -> None:
     check((GOOD[:at] + "".join(put) + GOOD[at + cut :]).encode("utf-8"))
 
