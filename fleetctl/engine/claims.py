@@ -9,6 +9,7 @@ from typing import NoReturn, cast
 
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.context import Engine, check_identity, check_open
+from fleetctl.engine.continuing import RunningClaim, running_claim, used_before
 from fleetctl.engine.journal import append_sealed
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, read_usages
@@ -18,7 +19,7 @@ from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import seal
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import check_identifier
-from fleetctl.ledger.usage import ClassEvidence, OpenClaim
+from fleetctl.ledger.usage import ClassEvidence
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import ClaimRow
@@ -35,12 +36,6 @@ DUPLICATE_CLAIM = code(
     "The claim id was used before",
     trigger="a claim is admitted under an id that the ledger has already admitted, released or not",
     engine_code="CONFLICT",
-)
-CLAIM_NOT_OPEN = code(
-    "claim-not-open",
-    "The claim is not open",
-    trigger="a release or a report of a claim that was never admitted or is released already",
-    engine_code="INVALID_STATE",
 )
 CLAIM_HELD = code(
     "claim-held",
@@ -86,9 +81,15 @@ class Unestimated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A claim that ended: what is charged in place of its reservation, at the figure's grade."""
+    """A claim that ended: what is charged in place of its reservation, at the figure's grade.
+
+    `claim` is its id in the ledger in force. `named` is the one that it was asked for by, `settled_uj` what earlier windows were
+    charged since the claim of that id began.
+    """
 
     claim: str
+    named: str
+    settled_uj: int
     entitlement: str
     charged: Figure
     reserved_uj: int
@@ -143,7 +144,7 @@ def admit_derived(
     """
     check_class(workload_class)
     with _deciding(engine, claim, wait_ms) as (tx, usages, objects):
-        _check_unused(usages, claim)
+        _check_unused(tx, usages, claim)
         state, name = tree_state(objects, usages), entitlement_id(objects, entitlement)
         seen = usages.fold.evidence.get((name, workload_class), _NO_EVIDENCE)
         derived = derive_counted(
@@ -193,7 +194,7 @@ def _deciding(engine: Engine, claim: str, wait_ms: int) -> Iterator[tuple[Writer
 
 def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim: str, wanted: Claim) -> Admission:
     """Decide and append in an open transaction, on the usage read in it. A Queue or a Deny writes nothing (§6.2)."""
-    _check_unused(usages, claim)
+    _check_unused(tx, usages, claim)
     verdict = decide(state, wanted)
     if not verdict.admitted:
         return Admission(claim=claim, entitlement=wanted.entitlement, verdict=verdict, entry=None, stream=usages.stream)
@@ -220,7 +221,8 @@ def admit_in(engine: Engine, tx: Writer, usages: Usages, state: TreeState, claim
 
 
 def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_ms: int = WAIT_MS) -> Release:
-    """End a claim. Without a reading its reservation is charged, at Estimator (readings A38).
+    """End a claim, named by its id or by one that it had in an earlier window. Without a reading its reservation is charged, at
+    Estimator (readings A38); a reading is the sum since the claim began that is named.
 
     Raises EngineRefused for a claim that is not open, or that a running reservation holds: both end in one command;
     SafetyRefused where a witness knows more than this state.
@@ -230,18 +232,28 @@ def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_m
     with engine.store.write(wait_ms) as tx:
         check_identity(engine, tx)
         check_open(tx)
-        held = tx.reservation(claim)
+        usages = read_usages(engine, tx)
+        found = running_claim(engine, tx, usages, claim)
+        holder = found.parts[0].claim if found.parts else found.claim  # a reservation has the id of its first claim
+        held = tx.reservation(holder)
         if held is not None and held.state == "active":
             _refuse(
-                CLAIM_HELD, f"reservation {claim} runs on it; end that with `fleetctl reservations end {claim}`", claim
+                CLAIM_HELD,
+                f"reservation {holder} runs on it; end that with `fleetctl reservations end {holder}`",
+                claim,
             )
-        return release_in(engine, tx, read_usages(engine, tx), claim, reading)
+        return release_found(engine, tx, usages, found, reading)
 
 
 def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: Figure | None) -> Release:
     """As `release`, in an open transaction."""
-    opened = opened_claim(usages, claim)
-    figure = charged(opened.reserved_uj, reading)
+    return release_found(engine, tx, usages, running_claim(engine, tx, usages, claim), reading)
+
+
+def release_found(engine: Engine, tx: Writer, usages: Usages, found: RunningClaim, reading: Figure | None) -> Release:
+    """Release an open claim in an open transaction, and forget what was reported of it."""
+    claim, opened = found.claim, found.opened
+    figure = charged(opened.reserved_uj, None if reading is None else found.here(reading))
     sealed = seal(
         Released(
             at_ms=max(engine.clock.now_ms(), last_usage_at_ms(engine, tx, usages)),
@@ -265,9 +277,12 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
             )
         ]
     )
-    tx.drop_report(usages.stream, claim)
+    for stream, id in ((usages.stream, claim), *((part.stream, part.claim) for part in found.parts)):
+        tx.drop_report(stream, id)
     return Release(
         claim=claim,
+        named=found.named,
+        settled_uj=found.settled_uj,
         entitlement=opened.entitlement,
         charged=figure,
         reserved_uj=opened.reserved_uj,
@@ -283,18 +298,10 @@ def check_class(workload_class: str | None) -> None:
         check_identifier(workload_class, "class")
 
 
-def _check_unused(usages: Usages, claim: str) -> None:
-    if usages.fold.is_used(claim):
+def _check_unused(tx: Writer, usages: Usages, claim: str) -> None:
+    """No window has admitted a claim of this id: people go on naming a claim in later ones."""
+    if usages.fold.is_used(claim) or used_before(tx, usages.stream, claim) is not None:
         _refuse(DUPLICATE_CLAIM, f"claim {claim} was admitted before; every claim needs an id of its own", claim)
-
-
-def opened_claim(usages: Usages, claim: str) -> OpenClaim:
-    """An open claim as it was admitted. Raises EngineRefused for one that was never admitted or has ended."""
-    opened = usages.fold.open_claims.get(claim)
-    if opened is None:
-        why = "was released already" if usages.fold.is_used(claim) else "was never admitted"
-        _refuse(CLAIM_NOT_OPEN, f"claim {claim} {why}; `fleetctl claims list` shows the open ones", claim)
-    return opened
 
 
 def tree_state(objects: Iterable[LiveObject], usages: Usages) -> TreeState:

@@ -63,16 +63,19 @@ def write_journal(
     return place
 
 
-def append_sealed(tx: Writer, stream: str, sealed: Sealed) -> None:
-    """Append by compare-and-set on the head that the entry was sealed on. Raises Tampered for a closed stream."""
+def append_sealed(tx: Writer, stream: str, *sealed: Sealed) -> None:
+    """Append entries, each sealed on the one before, by one compare-and-set on the head that the first was sealed on.
+
+    Raises Tampered for a closed stream.
+    """
     found = tx.stream(stream)
     assert found is not None, "a stream is opened before anything is sealed for it"
     try:
         tx.append(
             stream,
-            expected_length=sealed.seq,
+            expected_length=sealed[0].seq,
             expected_head=found.head,
-            entries=[(sealed.data, sealed.address)],
+            entries=[(item.data, item.address) for item in sealed],
         )
     except HeadMoved as moved:  # nobody else writes meanwhile, so it is not that another was faster
         raise Tampered(

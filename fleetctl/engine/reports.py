@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import NoReturn
 
 from fleetctl.diagnostics import Code, code
-from fleetctl.engine.claims import ENTITLEMENT_NOT_FOUND, entitlement_id, opened_claim, tree_state
+from fleetctl.engine.claims import ENTITLEMENT_NOT_FOUND, entitlement_id, tree_state
 from fleetctl.engine.context import Engine, check_identity, check_open
+from fleetctl.engine.continuing import RunningClaim, added_up, running_claim, units_of, whole_report
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, read_usages
 from fleetctl.errors import BadInput, EngineRefused
@@ -20,6 +21,7 @@ from fleetctl.ledger.identifiers import check_identifier
 from fleetctl.ledger.usage import OpenClaim
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import Observation, WorkReport
+from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.idle import IdlePolicy, IdleVerdict, Observed, judge, reclamation_order
 from fleetctl.pool1.preemption import Workload, candidates, rank, realised_cost
@@ -49,7 +51,10 @@ window [ours]."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """What is now known of a running claim. `changed`: the last report said something else, or there was none."""
+    """What is now known of a running claim, since it began. `changed`: the last report said something else, or there was none.
+
+    `report.claim` is its id in the ledger in force; the sums are those of the id that was named.
+    """
 
     entitlement: str
     report: WorkReport
@@ -60,7 +65,8 @@ class Reported:
 class Victim:
     """A running claim in the order of §5.2. `parent`: that of its entitlement, None for a root.
 
-    `report` is absent when nobody reported; then, and when `undefined`, it has no known cost.
+    `report` has the sums since the work began, over all windows. It is absent when nobody reported; then, and when `undefined`, the
+    claim has no known cost. `freed_uj` is what ending it gives back in this window (readings A47), None while nobody knows.
     """
 
     claim: str
@@ -70,12 +76,8 @@ class Victim:
     reserved_uj: int
     priority: int
     report: WorkReport | None
+    freed_uj: int | None
     undefined: bool
-
-    @property
-    def freed_uj(self) -> int | None:
-        """What ending it gives back (readings A47); None while nobody knows what it spent."""
-        return None if self.report is None else max(0, self.reserved_uj - self.report.spent_uj)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +127,10 @@ def report(
 ) -> Reported:
     """Keep what a running claim has completed and spent since it began, in the place of its last report.
 
-    `observed_uj` of it were spent in the `observed_ms` that end now; both are absent when nobody watched. The same report
-    again changes nothing but its time. Raises BadInput for figures out of range, EngineRefused for a claim that is not
-    open and for figures that fall.
+    `claim` is its id, or one that it had in an earlier window; the sums are since the claim of that id began, and what closed windows
+    have of them is taken off. `observed_uj` were spent in the `observed_ms` that end now; both are absent when nobody
+    watched. The same report again changes nothing but its time. Raises BadInput for figures out of range, EngineRefused for a claim
+    that is not open and for figures that fall.
     """
     check_identifier(claim, "claim")
     try:
@@ -146,13 +149,37 @@ def report(
         check_identity(engine, tx)
         check_open(tx)
         usages = read_usages(engine, tx)
-        opened = opened_claim(usages, claim)
-        found = replace(said, stream=usages.stream)
-        last = tx.report(usages.stream, claim)
+        running = running_claim(engine, tx, usages, claim)
+        found = _in_window(tx, usages.stream, running, said)
+        last = tx.report(usages.stream, running.claim)
         if last is not None:
-            _check_rises(last, found)
+            _check_rises(added_up(last, running.counted, tx), replace(said, claim=claim))
         tx.put_report(found)
-        return Reported(entitlement=opened.entitlement, report=found, changed=_said(last) != _said(found))
+        return Reported(
+            entitlement=running.opened.entitlement,
+            report=replace(said, stream=usages.stream, claim=running.claim),
+            changed=_said(last) != _said(found),
+        )
+
+
+def _in_window(reader: Reader, stream: str, running: RunningClaim, said: WorkReport) -> WorkReport:
+    """The part of a report that falls in the window in force. Raises EngineRefused, BadInput for sums beyond 2^63-1."""
+    here = running.here(Figure(energy_uj=said.spent_uj, grade=Grade(said.grade))).energy_uj
+    units = said.completed_units - sum(units_of(reader, part) for part in running.counted)
+    if units < 0:
+        before = said.completed_units - units
+        _refuse(
+            REPORT_FALLS,
+            f"claim {said.claim} had completed {before} units when the window before this one ended, not {said.completed_units}; "
+            "give the sum since it began",
+            said.claim,
+        )
+    found = replace(said, stream=stream, claim=running.claim, completed_units=units, spent_uj=here)
+    try:
+        added_up(found, running.parts, reader)
+    except ValueError as error:
+        raise BadInput(BAD_REPORT.at(f"with its earlier windows, {error}", subject=f"claim/{said.claim}")) from None
+    return found
 
 
 def victims(engine: Engine, *, raw: bool = False, beneficiary: str | None = None) -> Victims:
@@ -164,9 +191,10 @@ def victims(engine: Engine, *, raw: bool = False, beneficiary: str | None = None
     """
     with engine.store.read() as reader:
         objects, usages, reports = _read(engine, reader)
+        whole = {name: whole_report(engine, reader, usages, said) for name, said in reports.items()}
     state = tree_state(objects, usages)
     wanted = None if beneficiary is None else _known(objects, state, beneficiary)
-    work = [_workload(name, item, state, reports.get(name)) for name, item in usages.fold.open_claims.items()]
+    work = [_workload(name, item, state, whole.get(name)) for name, item in usages.fold.open_claims.items()]
     if not raw:
         work = [item for item in work if _may_yield(state, wanted, item)]
     return Victims(
@@ -180,7 +208,8 @@ def victims(engine: Engine, *, raw: bool = False, beneficiary: str | None = None
                 devices=item.devices,
                 reserved_uj=item.reserved_uj,
                 priority=item.priority,
-                report=reports.get(item.id),
+                report=whole.get(item.id),
+                freed_uj=max(0, item.reserved_uj - reports[item.id].spent_uj) if item.id in reports else None,
                 undefined=realised_cost(item) is None,
             )
             for item in rank(work).order
@@ -228,7 +257,9 @@ def _read(engine: Engine, reader: Reader) -> tuple[list[LiveObject], Usages, Map
     usages = read_usages(engine, reader)
     objects = load_objects(reader)
     check_state(engine, reader, digests_of(objects))
-    return list(objects.values()), usages, {item.claim: item for item in reader.reports(usages.stream)}
+    opened = usages.fold.open_claims
+    reports = {item.claim: item for item in reader.reports(usages.stream) if item.claim in opened}
+    return list(objects.values()), usages, reports
 
 
 def _workload(name: str, opened: OpenClaim, state: TreeState, said: WorkReport | None) -> Workload:

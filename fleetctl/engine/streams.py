@@ -13,13 +13,15 @@ from fleetctl.engine.context import ENTITLEMENTS, JOURNAL, Engine, journal_strea
 from fleetctl.errors import BadInput, NotVerified, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
+from fleetctl.ledger.cbor import encode_text
 from fleetctl.ledger.chain import Head, address_of, empty, genesis
 from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint
 from fleetctl.ledger.entries import Admitted, BadCore, Event, JournalEvent, Recovered, Released, Rotated, decode_core
-from fleetctl.ledger.identifiers import kind_of
+from fleetctl.ledger.identifiers import LedgerId, kind_of
 from fleetctl.ledger.keys import verifies
 from fleetctl.ledger.usage import Fold, claims_digest
 from fleetctl.ledger.verify import Start, Verification, examine_from
+from fleetctl.ledger.windows import carried_count
 from fleetctl.model.operational import ClaimRow
 from fleetctl.model.usage import EntitlementUse
 from fleetctl.ports import Reader, Writer
@@ -41,6 +43,13 @@ class Usages:
     fold: Fold
     entitlements: Mapping[str, EntitlementUse]
     verification: Verification
+    opened_by: Rotated | None = None
+    """The rotation that the window began with; None for the first."""
+
+    @property
+    def carried(self) -> int:
+        """How many of its first entries re-admit what went on from the window before."""
+        return 0 if self.opened_by is None else carried_count(self.opened_by)
 
 
 def head_of(engine: Engine, reader: Reader, stream: str) -> Head:
@@ -54,7 +63,7 @@ def head_of(engine: Engine, reader: Reader, stream: str) -> Head:
 def verify_stream(engine: Engine, reader: Reader, stream: str, start: Start | None = None) -> Verification:
     """Verify a stream from genesis, or from `start`, up to the head that the store states. Raises Tampered."""
     head = head_of(engine, reader, stream)
-    begin = start or Start(ledger=head.ledger, length=0, address=genesis(head.ledger), fold=Fold(head.ledger))
+    begin = start or _beginning(head, opened_by(engine, reader, stream))
     data = b"".join(reader.entries(stream, begin.length))
     try:
         found = examine_from(begin, data, key=engine.steward_key).require()
@@ -77,8 +86,19 @@ def read_usages(engine: Engine, reader: Reader) -> Usages:
     """
     stream = usage_stream(reader)
     check_pinned(engine, reader, stream)
-    start = _checkpointed(engine, reader, stream)
-    found = verify_stream(engine, reader, stream, start)
+    rotated = opened_by(engine, reader, stream)
+    start = _checkpointed(engine, reader, stream, 0 if rotated is None else carried_count(rotated))
+    found = verify_stream(engine, reader, stream, start or _beginning(head_of(engine, reader, stream), rotated))
+    return usages_at(stream, found, rotated)
+
+
+def read_window(engine: Engine, reader: Reader, stream: str) -> Usages:
+    """As `read_usages`, of any window, verified from genesis. Raises Tampered."""
+    return usages_at(stream, verify_stream(engine, reader, stream), opened_by(engine, reader, stream))
+
+
+def usages_at(stream: str, found: Verification, rotated: Rotated | None) -> Usages:
+    """The usage that a verified entitlement stream ended in. `rotated` is the rotation that it began with."""
     fold = cast(Fold, found.fold)
     opened: dict[str, int] = {}
     for claim in fold.open_claims.values():
@@ -97,7 +117,14 @@ def read_usages(engine: Engine, reader: Reader) -> Usages:
             for name, use in fold.usage.items()
         },
         verification=found,
+        opened_by=rotated,
     )
+
+
+def _beginning(head: Head, rotated: Rotated | None) -> Start:
+    """Genesis."""
+    fold = Fold(head.ledger, 0 if rotated is None else carried_count(rotated))
+    return Start(ledger=head.ledger, length=0, address=genesis(head.ledger), fold=fold)
 
 
 def keep_checkpoint(engine: Engine, tx: Writer, usages: Usages) -> None:
@@ -139,7 +166,14 @@ def check_pinned(engine: Engine, reader: Reader, stream: str) -> None:
         raise Tampered(
             LEDGER_TAMPERED.at(f"the journal speaks of {pinned.ledger}, the state says that {head.ledger} is in force")
         )
-    if pinned.length > head.length or _address(reader, head, pinned.length) != pinned.address:
+    if isinstance(last, Rotated) and head.length < carried_count(last):
+        raise Tampered(
+            LEDGER_TAMPERED.at(
+                f"{head.ledger} began with {carried_count(last)} claims of the window before it, and has {head.length} entries: "
+                "it was cut"
+            )
+        )
+    if pinned.length > head.length or address_at(reader, head, pinned.length) != pinned.address:
         raise Tampered(
             LEDGER_TAMPERED.at(
                 f"the journal pins {pinned.ledger} at entry {pinned.length} with the head {pinned.address.hex()[:16]}…, "
@@ -148,7 +182,7 @@ def check_pinned(engine: Engine, reader: Reader, stream: str) -> None:
         )
 
 
-def _checkpointed(engine: Engine, reader: Reader, stream: str) -> Start | None:
+def _checkpointed(engine: Engine, reader: Reader, stream: str, carried: int) -> Start | None:
     """Where to start: the newest checkpoint that holds. It is a cache: one that does not hold costs time and nothing else."""
     sealed = reader.checkpoint(stream)
     if sealed is None:
@@ -158,17 +192,17 @@ def _checkpointed(engine: Engine, reader: Reader, stream: str) -> Start | None:
         point = open_checkpoint(sealed, ledger=head.ledger, key=engine.steward_key)
     except NotVerified:
         return None
-    if point.length > head.length or _address(reader, head, point.length) != point.head:
+    if point.length > head.length or address_at(reader, head, point.length) != point.head:
         return None
 
     def was_used(claim: str) -> bool:
         row = reader.claim(stream, claim)
         return row is not None and row.admitted_at < point.length
 
-    return Start(ledger=head.ledger, length=point.length, address=point.head, fold=point.fold(was_used))
+    return Start(ledger=head.ledger, length=point.length, address=point.head, fold=point.fold(was_used, carried))
 
 
-def _address(reader: Reader, head: Head, length: int) -> bytes | None:
+def address_at(reader: Reader, head: Head, length: int) -> bytes | None:
     """The head that the stored stream had at `length`; None when the entry is not there or not an entry."""
     if length == 0:
         return genesis(head.ledger)
@@ -221,6 +255,58 @@ def last_journal_event(engine: Engine, reader: Reader) -> JournalEvent | None:
     return cast("JournalEvent | None", last_event(engine, reader, stream))
 
 
+_OPENING = tuple(encode_text("event") + encode_text(kind.EVENT) for kind in (Rotated, Recovered))
+"""One of them is in every entry that may open an entitlement stream; one that has it may still be another."""
+
+
+def openings(engine: Engine, reader: Reader) -> Iterator[tuple[str, int, Rotated | Recovered]]:
+    """(stream, index, event) of every journal entry that may have opened an entitlement stream, in every journal, in order, parsed but
+    not verified. Raises Tampered.
+    """
+    for item in reader.streams():
+        if kind_of(engine.ledger(item.stream)) == "journal":
+            for index, data in enumerate(reader.entries(item.stream)):
+                if any(mark in data for mark in _OPENING):
+                    event = _parsed(item.stream, index, data)
+                    if isinstance(event, Rotated | Recovered):
+                        yield item.stream, index, event
+
+
+def rotations(engine: Engine, reader: Reader) -> Iterator[Rotated]:
+    """Every rotation, in order, parsed but not verified. Raises Tampered."""
+    return (event for _, _, event in openings(engine, reader) if isinstance(event, Rotated))
+
+
+def opened_by(engine: Engine, reader: Reader, stream: str) -> Rotated | None:
+    """The rotation that an entitlement stream began with, its entry verified by itself; None for the first window. Raises Tampered."""
+    if stream == ENTITLEMENTS or kind_of(engine.ledger(stream)) == "journal":
+        return None
+    noted = (reader.meta(opening_note(stream)) or "").rpartition("/")
+    if (
+        noted[0] and noted[2].isdecimal() and reader.stream(noted[0]) is not None
+    ):  # a note: what it names must say so itself
+        found = _rotation_at(engine, reader, noted[0], int(noted[2]), stream)
+        if found is not None:
+            return found
+    for journal, index, event in openings(engine, reader):
+        if isinstance(event, Rotated) and event.to_ledger == engine.ledger(stream):
+            return _rotation_at(engine, reader, journal, index, stream)
+    return None
+
+
+def opening_note(stream: str) -> str:
+    """Under which name the state notes where the rotation is that opened a stream."""
+    return f"opened/{stream}"
+
+
+def _rotation_at(engine: Engine, reader: Reader, journal: str, index: int, stream: str) -> Rotated | None:
+    try:
+        event, _ = entry_at(engine, reader, journal, index)
+    except Tampered:
+        return None
+    return event if isinstance(event, Rotated) and event.to_ledger == engine.ledger(stream) else None
+
+
 def last_at_ms(engine: Engine, reader: Reader, stream: str) -> int:
     """The time of the newest entry, 0 for an empty stream: time never falls within a stream."""
     event = last_event(engine, reader, stream)
@@ -240,12 +326,15 @@ def journal_events(engine: Engine, reader: Reader, stream: str, start: int = 0) 
 
 def events(engine: Engine, reader: Reader, stream: str, start: int = 0) -> Iterator[tuple[int, Event]]:
     """(index, event) of every entry from `start` on. Raises Tampered for one that cannot be read."""
-    kind = kind_of(engine.ledger(stream))
     for index, data in enumerate(reader.entries(stream, start), start):
-        try:
-            yield index, decode_core(cose.read(data, 0).payload, kind).event
-        except (cose.BadEnvelope, BadCore, IndexError) as error:
-            raise Tampered(LEDGER_TAMPERED.at(f"entry {index} of {stream} cannot be read: {error}")) from None
+        yield index, _parsed(stream, index, data)
+
+
+def _parsed(stream: str, index: int, data: bytes) -> Event:
+    try:
+        return decode_core(cose.read(data, 0).payload, kind_of(LedgerId(f"steward/{stream}"))).event
+    except (cose.BadEnvelope, BadCore, IndexError) as error:
+        raise Tampered(LEDGER_TAMPERED.at(f"entry {index} of {stream} cannot be read: {error}")) from None
 
 
 def usage_claims(engine: Engine, reader: Reader, stream: str) -> Iterator[ClaimRow]:

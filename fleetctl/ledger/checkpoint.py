@@ -68,8 +68,8 @@ class Checkpoint:
     open_claims: tuple[tuple[str, OpenClaim], ...]
     evidence: tuple[tuple[str, str, ClassEvidence], ...]
 
-    def fold(self, was_used: Callable[[str], bool]) -> Fold:
-        """The fold at this point; `was_used` answers from the index of claim ids that the store keeps."""
+    def fold(self, was_used: Callable[[str], bool], carried: int = 0) -> Fold:
+        """The fold at this point; `was_used` answers from the index of claim ids that the store keeps, `carried` is as `Fold` has it."""
         tallies: dict[str, Tally] = {}
         for name, spent_uj, grade in self.settled:
             tallies[name] = Tally(spent_uj=spent_uj, settled_rank=_RANK[grade])
@@ -86,6 +86,7 @@ class Checkpoint:
             claims=self.claims,
             digest=self.claims_digest,
             was_used=was_used,
+            carried=carried,
         )
 
     def holds_index(self, claims: Iterable[str]) -> bool:

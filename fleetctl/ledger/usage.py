@@ -105,12 +105,15 @@ def _chained(start: bytes, claims: Iterable[str]) -> bytes:
 class Fold:
     """The state of an entitlement stream after its first entries. Mutable; `apply` moves it by one event.
 
-    `was_used` answers for claims admitted before a checkpoint, whose ids are kept in an index outside.
+    `was_used` answers for claims admitted before a checkpoint, whose ids are kept in an index outside. The first `carried`
+    entries re-admit what went on from the window before (`ledger.windows`): what such a claim is released at is the cost
+    of a part of a run, and no evidence of what a run costs [ours].
     """
 
-    __slots__ = ("_base_count", "_base_digest", "_evidence", "_new", "_open", "_tallies", "_was_used")
+    __slots__ = ("_base_count", "_base_digest", "_carried", "_evidence", "_new", "_open", "_tallies", "_was_used")
 
-    def __init__(self, ledger: LedgerId) -> None:
+    def __init__(self, ledger: LedgerId, carried: int = 0) -> None:
+        self._carried = carried
         self._tallies: dict[str, Tally] = {}
         self._open: dict[str, OpenClaim] = {}
         self._evidence: dict[tuple[str, str], ClassEvidence] = {}
@@ -130,9 +133,10 @@ class Fold:
         claims: int,
         digest: bytes,
         was_used: Callable[[str], bool],
+        carried: int = 0,
     ) -> Fold:
         """The fold as a checkpoint holds it."""
-        fold = cls(ledger)
+        fold = cls(ledger, carried)
         fold._tallies, fold._open, fold._evidence = tallies, open_claims, evidence
         fold._base_count, fold._base_digest, fold._was_used = claims, digest, was_used
         return fold
@@ -172,7 +176,7 @@ class Fold:
         rank = GRADE_RANK[grade]
         if rank > tally.settled_rank:
             tally.settled_rank = rank
-        if opened.workload_class is not None:
+        if opened.workload_class is not None and opened.seq >= self._carried:
             self._observe((opened.entitlement, opened.workload_class), spent_uj, rank < _ESTIMATOR)
         return None
 
@@ -184,6 +188,10 @@ class Fold:
             least = min(least, spent_uj) if evidence else spent_uj
             most = max(most, spent_uj)
         self._evidence[key] = ClassEvidence(seen + 1, evidence + observed, least, most)
+
+    def is_carried(self, claim: str) -> bool:
+        """Whether an open claim went on from the window before."""
+        return self._open[claim].seq < self._carried
 
     @property
     def usage(self) -> dict[str, EntitlementUsage]:
