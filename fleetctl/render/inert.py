@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -20,16 +18,12 @@ def inert(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that inert text takes: two for wide letters, none for combining marks."""
+    """Columns that inert text takes on a terminal: two for wide letters, none for combining marks."""
     if text.isascii():
         return len(text)
-    return sum(_letter_width(letter) for letter in text)
+    from rich.cells import cell_len
 
-
-def _letter_width(letter: str) -> int:
-    if unicodedata.combining(letter):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+    return cell_len(text)
 
 
 def padded(text: str, columns: int, *, right: bool = False) -> str:

@@ -13,6 +13,7 @@ from fleetctl.model.operation import VERBS, Operation
 from fleetctl.plan.compare import changed_paths
 from fleetctl.plan.dangers import NOBODY, Danger, unaccepted
 from fleetctl.plan.planfile import PlanFile
+from fleetctl.plan.policylists import explained, is_policy_list
 from fleetctl.render.document import (
     Block,
     Change,
@@ -228,11 +229,20 @@ def operation_blocks(
     if len(operations) <= MANY:
         yield from (operation_block(item, names, place_of(item), causes_of(item)) for item in operations)
     else:
-        yield from shared_blocks(operations, lambda item: operation_block(item, names, "", causes_of(item)), place_of)
+        yield from shared_blocks(
+            operations, lambda item: operation_block(item, names, "", causes_of(item), whole_lists=True), place_of
+        )
 
 
-def operation_block(item: Operation, names: Names, place: str = "", causes: Mapping[str, str] | None = None) -> Change:
-    """One operation with the fields that it changes."""
+def operation_block(
+    item: Operation,
+    names: Names,
+    place: str = "",
+    causes: Mapping[str, str] | None = None,
+    *,
+    whole_lists: bool = False,
+) -> Change:
+    """One operation with the fields that it changes. `whole_lists`: the lists of a policy are not taken apart, which takes time."""
     notes = [place] if place else []
     if item.verb in ("remove", "release", "adopt") and item.reason:
         notes.append(item.reason)
@@ -244,28 +254,31 @@ def operation_block(item: Operation, names: Names, place: str = "", causes: Mapp
         MARKS[item.verb],
         f"{verb_word(item.verb, item.kind)} {item.label}",
         "; ".join(notes),
-        tuple(_lines(item, names, causes or {})),
+        tuple(_lines(item, names, causes or {}, whole_lists)),
     )
 
 
-def _lines(item: Operation, names: Names, causes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _lines(item: Operation, names: Names, causes: Mapping[str, str], whole_lists: bool) -> Iterator[tuple[str, str]]:
     if item.after is None or item.verb == "release":
         return
     if item.before is None:
         for path, value in leaves(in_order(item.kind, item.after)):
-            if value is not False and value not in ({}, []):
+            if value or type(value) is int or type(value) is str:
                 field, text = field_and_value(path, value, names)
                 yield "+", f"{field}: {text}"
         return
     for path, after, before in sorted(changed_paths(item.after, item.before), key=lambda entry: entry[0]):
         cause = CAUSES.get(causes.get(path, ""), "")
-        for inner, was, now in _unfolded(path, before, after):
+        for inner, was, now in _unfolded(path, before, after, whole_lists):
             shown = f"{shown_value(inner, was, names)} → {shown_value(inner, now, names)}"
             yield "~", f"{shown_field(inner)}: {shown}{f' ({cause})' if cause else ''}"
 
 
-def _unfolded(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """A change as (path, before, after); a mapping that appears or goes as a whole, entry by entry."""
+def _unfolded(path: str, before: Any, after: Any, whole_lists: bool) -> Iterator[tuple[str, Any, Any]]:
+    """A change as (path, before, after); a mapping that appears or goes as a whole, and a list of a policy, entry by entry."""
+    if isinstance(before, list) and isinstance(after, list) and not whole_lists and is_policy_list(path):
+        yield from explained(path, before, after) or [(path, before, after)]
+        return
     whole = after if before is None else before if after is None else None
     if not isinstance(whole, Mapping) or not whole or "$decimal" in whole:
         yield path, before, after

@@ -38,7 +38,7 @@ def test_rows(text: str, shown: str) -> None:
     assert inert(text) == shown
 
 
-@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("東京", 4), ("e\u0301", 1), ("", 0)])
+@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("東京", 4), ("e\u0301", 1), ("\u2764\ufe0f", 2), ("", 0)])
 def test_width(text: str, columns: int) -> None:
     assert width(text) == columns
     assert width(padded(text, 6)) == width(padded(text, 6, right=True)) == 6

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetctl.plan.planfile import PlanFile
+from fleetctl.render.many import MANY
 from fleetctl.render.plan import plan_document, plan_json, unaccepted_dangers
 from fleetctl.render.text import to_text
 from fleetctl.units import UnixMs
@@ -55,6 +56,23 @@ def test_the_whole_page() -> None:
     """plan-apply.md: verdict with counts, dangers first, impact, operations in apply order, footer with digest and commit."""
     file = a_plan()
     assert text(file) == PAGE.format(digest=file.digest, context=file.context_digest)
+
+
+def test_a_changed_list_of_a_policy_is_explained_entry_by_entry() -> None:
+    """pins.md, "deepdiff": changed policy bodies are explained to people. Past `MANY` operations lists are shown whole."""
+    before, after = (
+        {"policy": {"acceptance": [{"kind": "diag.nvml"}, {"kind": "nccl", "with": {"minGbps": floor}}]}}
+        for floor in (300, 400)
+    )
+
+    def page(pools: int) -> str:
+        world = World()
+        world.converge(fleet({"site/fra1": {}, **{f"pool/p{number}": before for number in range(pools)}}))
+        wanted = fleet({"site/fra1": {}, **{f"pool/p{number}": after for number in range(pools)}})
+        return text(world.file(world.plan(wanted), wanted))
+
+    assert "  ~ update pool/p0\n      ~ policy.acceptance[1].with.minGbps: 300 → 400 (changed)\n" in page(1)
+    assert "~ policy.acceptance: [{kind: diag.nvml}, {kind: nccl, with: {minGbps: 300}}] → [{kind:" in page(MANY + 1)
 
 
 PAGE = """\
