@@ -17,7 +17,7 @@ from fleetctl.ledger.cbor import encode_text
 from fleetctl.ledger.chain import Head, address_of, empty, genesis
 from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint
 from fleetctl.ledger.entries import Admitted, BadCore, Event, JournalEvent, Recovered, Released, Rotated, decode_core
-from fleetctl.ledger.identifiers import LedgerId, kind_of
+from fleetctl.ledger.identifiers import LedgerId, kind_of, stream_of
 from fleetctl.ledger.keys import verifies
 from fleetctl.ledger.usage import Fold, claims_digest
 from fleetctl.ledger.verify import Start, Verification, examine_from
@@ -275,6 +275,11 @@ def openings(engine: Engine, reader: Reader) -> Iterator[tuple[str, int, Rotated
 def rotations(engine: Engine, reader: Reader) -> Iterator[Rotated]:
     """Every rotation, in order, parsed but not verified. Raises Tampered."""
     return (event for _, _, event in openings(engine, reader) if isinstance(event, Rotated))
+
+
+def closed_windows(engine: Engine, reader: Reader) -> list[str]:
+    """The entitlement streams that rotations have closed, oldest first. Raises Tampered."""
+    return [stream_of(event.from_ledger) for event in rotations(engine, reader)]
 
 
 def opened_by(engine: Engine, reader: Reader, stream: str) -> Rotated | None:

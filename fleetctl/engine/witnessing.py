@@ -13,7 +13,7 @@ from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.journals import parts
 from fleetctl.engine.state import STATE_TAMPERED
-from fleetctl.engine.streams import head_of
+from fleetctl.engine.streams import closed_windows, head_of
 from fleetctl.errors import BadInput, FleetctlError, NotVerified, SafetyRefused, Tampered, Unreachable
 from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
@@ -168,7 +168,8 @@ def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verif
 
 
 def witness_heads(engine: Engine) -> Witnessed:
-    """Show both heads to every witness and keep the receipts. Never raises for what a witness does.
+    """Show both heads, and those of closed windows that a witness has not signed, to every witness and keep the receipts. Never raises
+    for what a witness does.
 
     Coverage is judged for the heads as they stand now: what others append meanwhile takes nothing away from it.
     """
@@ -176,6 +177,7 @@ def witness_heads(engine: Engine) -> Witnessed:
     fresh: list[StoredReceipt] = []
     with engine.store.read() as reader:
         heads = {stream: head_of(engine, reader, stream) for stream in (journal_stream(reader), usage_stream(reader))}
+        heads |= _unsigned_windows(engine, reader)
     try:
         for witness in engine.witnesses:
             for stream, head in heads.items():
@@ -205,10 +207,13 @@ def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int
         settings = read_settings(reader)
         known = roster(settings, engine.witnesses)
         by_stream: list[tuple[str, Head, list[Judged]]] = []
-        for stream in (journal_stream(reader), usage_stream(reader)):
-            newest = _newest_by_witness(reader.receipts(stream))
+        in_force = (journal_stream(reader), usage_stream(reader))
+        for stream in (*in_force, *closed_windows(engine, reader)):
+            head = head_of(engine, reader, stream)
+            kept = reader.receipts(stream, head.length) if stream not in in_force else []
+            newest = _newest_by_witness(kept or reader.receipts(stream))
             judged = [_judge(engine, reader, stream, item.sealed, known) for item in newest]
-            by_stream.append((stream, head_of(engine, reader, stream), judged))
+            by_stream.append((stream, head, judged))
     grades = [grading(judged, head.length) for _, head, judged in by_stream]
     wanted = heads or {}
     covering = set.intersection(
@@ -224,15 +229,26 @@ def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int
                 verdict=item.verdict,
                 co_located=item.co_located,
             )
-            for stream, _, judged in by_stream
+            for stream, head, judged in by_stream
             for item in judged
-            if item.receipt is not None
+            if item.receipt is not None and (stream in in_force or item.receipt.length < head.length)
         ),
         co_located=any(item.co_located for item in grades),
         covering=len(covering),
         required=settings.required_witnesses,
         notes=tuple(notes),
     )
+
+
+def _unsigned_windows(engine: Engine, reader: Reader) -> dict[str, Head]:
+    """Heads of closed windows for which no receipt of some witness is kept: nobody asks for the others again."""
+    found: dict[str, Head] = {}
+    for stream in closed_windows(engine, reader):
+        head = head_of(engine, reader, stream)
+        signed = {item.witness for item in reader.receipts(stream, head.length)}
+        if any(witness.id not in signed for witness in engine.witnesses):
+            found[stream] = head
+    return found
 
 
 def journal_covered(engine: Engine) -> list[range]:

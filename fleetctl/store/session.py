@@ -144,11 +144,15 @@ class SqlReader:
             yield from ((Digest(digest), content) for digest, content in page)
             after = page[-1][0]
 
-    def receipts(self, stream: str | None = None) -> list[StoredReceipt]:
-        """In order of stream, length and time."""
+    def receipts(self, stream: str | None = None, length: int | None = None) -> list[StoredReceipt]:
+        """In order of stream, length and time. `length` is for one stream."""
         if stream is None:
-            return [rows.receipt(row) for row in self._db.rows(sql.RECEIPTS)]
-        return [rows.receipt(row) for row in self._db.rows(sql.RECEIPTS_OF, {"stream": stream})]
+            found = self._db.rows(sql.RECEIPTS)
+        elif length is None:
+            found = self._db.rows(sql.RECEIPTS_OF, {"stream": stream})
+        else:
+            found = self._db.rows(sql.RECEIPTS_AT, {"stream": stream, "length": length})
+        return [rows.receipt(row) for row in found]
 
     def checkpoint(self, stream: str) -> bytes | None:
         found = self._db.rows(sql.CHECKPOINT, {"stream": stream})

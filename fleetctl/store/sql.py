@@ -129,6 +129,7 @@ _RECEIPT = "SELECT stream, witness, length, head, at_ms, sealed FROM receipts"
 _RECEIPT_ORDER = "ORDER BY stream, length, at_ms, witness, sealed"
 RECEIPTS: Final = f"{_RECEIPT} {_RECEIPT_ORDER}"
 RECEIPTS_OF: Final = f"{_RECEIPT} WHERE stream = :stream {_RECEIPT_ORDER}"
+RECEIPTS_AT: Final = f"{_RECEIPT} WHERE stream = :stream AND length = :length {_RECEIPT_ORDER}"
 PUT_RECEIPT: Final = (
     f"{insert('receipts', ('stream', 'sealed', 'witness', 'length', 'head', 'at_ms'))} "
     "ON CONFLICT (stream, sealed) DO NOTHING"
