@@ -10,6 +10,7 @@ from typing import NoReturn, cast
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.continuing import RunningClaim, running_claim, used_before
+from fleetctl.engine.evidence import class_evidence
 from fleetctl.engine.journal import append_sealed
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, read_usages
@@ -19,7 +20,6 @@ from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import seal
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import check_identifier
-from fleetctl.ledger.usage import ClassEvidence
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import ClaimRow
@@ -146,7 +146,7 @@ def admit_derived(
     with _deciding(engine, claim, wait_ms) as (tx, usages, objects):
         _check_unused(tx, usages, claim)
         state, name = tree_state(objects, usages), entitlement_id(objects, entitlement)
-        seen = usages.fold.evidence.get((name, workload_class), _NO_EVIDENCE)
+        seen = class_evidence(engine, tx, usages, name, workload_class)
         derived = derive_counted(
             workload_class,
             seen=seen.seen,
@@ -173,9 +173,6 @@ def admit_derived(
             claim_class=workload_class,
         )
         return replace(admit_in(engine, tx, usages, state, claim, wanted), estimate=estimate)
-
-
-_NO_EVIDENCE = ClassEvidence(0, 0, 0, 0)
 
 
 @contextmanager

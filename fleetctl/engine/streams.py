@@ -63,7 +63,7 @@ def head_of(engine: Engine, reader: Reader, stream: str) -> Head:
 def verify_stream(engine: Engine, reader: Reader, stream: str, start: Start | None = None) -> Verification:
     """Verify a stream from genesis, or from `start`, up to the head that the store states. Raises Tampered."""
     head = head_of(engine, reader, stream)
-    begin = start or _beginning(head, opened_by(engine, reader, stream))
+    begin = start or beginning(head.ledger, opened_by(engine, reader, stream))
     data = b"".join(reader.entries(stream, begin.length))
     try:
         found = examine_from(begin, data, key=engine.steward_key).require()
@@ -88,7 +88,7 @@ def read_usages(engine: Engine, reader: Reader) -> Usages:
     check_pinned(engine, reader, stream)
     rotated = opened_by(engine, reader, stream)
     start = _checkpointed(engine, reader, stream, 0 if rotated is None else carried_count(rotated))
-    found = verify_stream(engine, reader, stream, start or _beginning(head_of(engine, reader, stream), rotated))
+    found = verify_stream(engine, reader, stream, start or beginning(engine.ledger(stream), rotated))
     return usages_at(stream, found, rotated)
 
 
@@ -121,10 +121,10 @@ def usages_at(stream: str, found: Verification, rotated: Rotated | None) -> Usag
     )
 
 
-def _beginning(head: Head, rotated: Rotated | None) -> Start:
-    """Genesis."""
-    fold = Fold(head.ledger, 0 if rotated is None else carried_count(rotated))
-    return Start(ledger=head.ledger, length=0, address=genesis(head.ledger), fold=fold)
+def beginning(ledger: LedgerId, rotated: Rotated | None) -> Start:
+    """The genesis of an entitlement stream that a rotation opened; None for any other stream."""
+    fold = Fold(ledger, 0 if rotated is None else carried_count(rotated))
+    return Start(ledger=ledger, length=0, address=genesis(ledger), fold=fold)
 
 
 def keep_checkpoint(engine: Engine, tx: Writer, usages: Usages) -> None:
