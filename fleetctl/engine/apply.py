@@ -32,7 +32,7 @@ from fleetctl.model.ids import Kind, ObjectId, fleet_caller
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot, state_digest
 from fleetctl.model.operation import Operation
 from fleetctl.plan.compare import same
-from fleetctl.plan.dangers import NOBODY, PAST, Danger, find_dangers, unaccepted
+from fleetctl.plan.dangers import NOBODY, PAST, Danger, check_sealable, find_dangers, unaccepted
 from fleetctl.plan.planfile import UNREADABLE, PlanFile, body_bytes, read_plan
 from fleetctl.ports import Reader, Writer
 from fleetctl.units import UnixMs
@@ -239,6 +239,7 @@ def _check_ground(
     dangers = find_dangers(  # step 9
         file.body.operations, file.body.fleet, ground.snapshot, file.body.provenance
     )
+    check_sealable(dangers)
     acceptances = (*file.body.acceptances, *(Acceptance(danger=id) for id in accept))
     refused = unaccepted(dangers, acceptances, file.planned_figures(), now)
     if refused:

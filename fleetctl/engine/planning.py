@@ -15,7 +15,7 @@ from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
 from fleetctl.model.live import Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
-from fleetctl.plan.dangers import Provenance
+from fleetctl.plan.dangers import Provenance, check_sealable
 from fleetctl.plan.planfile import PlanFile, plan_file
 from fleetctl.plan.planner import Plan, make_plan
 from fleetctl.ports import Reader
@@ -55,8 +55,8 @@ def read_snapshot(engine: Engine, reader: Reader) -> Snapshot:
 def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accept: Iterable[str] = ()) -> Planned:
     """Plan a fleet. Writes nothing and never blocks on an apply.
 
-    Raises EngineRefused with every refusal, SafetyRefused for a protected object, Tampered for an unverified ledger, or
-    when nothing can be planned on a state that was edited.
+    Raises EngineRefused with every refusal, SafetyRefused for a protected object or more dangers than can be sealed,
+    Tampered for an unverified ledger, or when nothing can be planned on a state that was edited.
     """
     with engine.store.read() as reader:
         snapshot = read_snapshot(engine, reader)
@@ -69,6 +69,7 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
         if edited:  # the edit comes first: it may be all that is wrong
             raise Tampered([*(replace(item, severity="error") for item in edited), *error.diagnostics]) from None
         raise
+    check_sealable(plan.dangers)
     plan = replace(plan, warnings=(*plan.warnings, *edited))
     around = Surroundings(
         at=now,

@@ -6,11 +6,15 @@ figures that were planned; a danger that got worse is not the one that was accep
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, cast
 
+from fleetctl.diagnostics import code
+from fleetctl.errors import SafetyRefused
 from fleetctl.frozen import dataclass
+from fleetctl.ledger.fields import MAX_LIST
 from fleetctl.model.bodies import OfferBody
 from fleetctl.model.codec import unwide, wide
 from fleetctl.model.declared import Acceptance
@@ -23,6 +27,12 @@ DangerKind = Literal[
     "remove", "withdraws", "shrink-below-use", "unprotect", "share", "terminate", "reset-usage", "revert", "origin"
 ]
 
+TOO_MANY_DANGERS = code(
+    "too-many-dangers",
+    "The plan has more dangers than one journal entry can name",
+    trigger=f"a plan, or a plan file as its dangers now are, has more than {MAX_LIST} dangers",
+    exit_code=3,
+)
 
 _SHOWN = 5  # objects that one danger names
 NOBODY = "nobody accepted it"
@@ -95,6 +105,19 @@ def find_dangers(
     view = _View(operations=operations, fleet=fleet, snapshot=snapshot, provenance=provenance)
     found = [danger for rule in _RULES for danger in rule(view)]
     return tuple(sorted(found, key=lambda item: item.id))
+
+
+def check_sealable(dangers: Sequence[Danger]) -> None:
+    """One entry names every danger that was accepted, so a plan with more of them can never be applied. Raises SafetyRefused."""
+    if len(dangers) > MAX_LIST:
+        kinds = Counter(danger.kind for danger in dangers)
+        shown = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+        raise SafetyRefused(
+            TOO_MANY_DANGERS.at(
+                f"it has {len(dangers)} dangers ({shown}), and an apply seals at most {MAX_LIST} accepted ones; make the change "
+                "in parts: leave some of these objects in the files as they are live, apply, and change those next"
+            )
+        )
 
 
 def unaccepted(

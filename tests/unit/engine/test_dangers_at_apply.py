@@ -230,3 +230,39 @@ def test_dangers_of_history_are_computed_again_too(engine: Engine, source: Sourc
     data = te.planned(engine, wanted(30), source=source)
     assert danger in refused(engine, data)
     assert apply_plan(engine, data, accept=[danger]).accepted == (danger,)
+
+
+def test_more_dangers_than_one_entry_can_name_are_refused_before_anybody_accepts_them(tmp_path: Path) -> None:
+    """ledger.md, `applied`: `accepted` is a list of at most 1,024 danger ids."""
+    engine = te.new_engine(tmp_path / "engine")
+    keys = [f"p{number}" for number in range(1_025)]
+    te.applied(engine, te.fleet(*(te.pool(key, protect=True) for key in keys)))
+
+    def unprotected(count: int) -> Fleet:
+        return te.fleet(
+            *(te.pool(key, protect=place >= count) for place, key in enumerate(keys)),
+            accept=[f"unprotect:pool/{key}" for key in keys[:count]],
+        )
+
+    with pytest.raises(SafetyRefused, match=r"1025 dangers \(1025 unprotect\).* at most 1024 .* in parts") as caught:
+        te.planned(engine, unprotected(1_025))
+    assert (caught.value.code, caught.value.exit_code) == ("too-many-dangers", 3)
+    assert len(te.applied(engine, unprotected(1_024)).accepted) == 1_024
+    te.check_whole(engine)
+
+
+def test_one_danger_too_many_that_arose_since_the_plan_is_refused_by_check_and_apply(tmp_path: Path) -> None:
+    engine = te.new_engine(tmp_path / "engine")
+    keys = [f"p{number}" for number in range(1_024)]
+    te.applied(engine, te.fleet(te.pool("pool-a"), te.offer("pool-a"), *(te.pool(key, protect=True) for key in keys)))
+    reservations.join_node(engine, pool="pool-a", name="n1", gpus=8)
+    plain = te.fleet(
+        *(te.pool("pool-a"), te.offer("pool-a", gpus=4), *(te.pool(key) for key in keys)),
+        accept=[f"unprotect:pool/{key}" for key in keys],
+    )
+    data = te.planned(engine, plain)
+    book(engine, 6)
+    for run in (check_plan, apply_plan):
+        with pytest.raises(SafetyRefused, match=r"1 shrink-below-use, 1024 unprotect") as caught:
+            run(engine, data)
+        assert caught.value.code == "too-many-dangers"
