@@ -134,6 +134,12 @@ class Writer(Reader, Protocol):
 
     def open_stream(self, stream: str, ledger: str, genesis: bytes) -> None: ...
     def close_stream(self, stream: str) -> None: ...
+    def rewind(self, stream: str, length: int, head: bytes) -> None:
+        """Put a stream back to its first `length` entries, the last of which has the address `head`, and open it: for a recovery,
+        which writes again in the same transaction what belongs behind them.
+        """
+        ...
+
     def append(
         self, stream: str, *, expected_length: int, expected_head: bytes, entries: Sequence[tuple[bytes, bytes]]
     ) -> None:

@@ -12,7 +12,7 @@ from fleetctl.ledger.identifiers import kind_of
 from fleetctl.model.changes import QuotaRow
 from fleetctl.model.live import ObjectKey
 from fleetctl.model.operational import ClaimRow
-from fleetctl.ports import Reader
+from fleetctl.ports import Reader, Writer
 
 _Key = TypeVar("_Key", bound=tuple[str, ...])
 
@@ -24,22 +24,29 @@ def rebuild(engine: Engine, wait_ms: int = 60_000) -> int:
     in use now. Raises Tampered when ledgers or documents do not verify.
     """
     with engine.store.write(wait_ms) as tx:
-        fold = fold_journal(engine, tx)
-        claims = [row for stream in _usage_streams(engine, tx) for row in _claims(engine, tx, stream)]
-        quotas = _quotas(fold, tx)
-        no_events = not tx.events(0, 1)
-        tx.clear_index()
-        tx.drop_objects(fold.tombstones.values())
-        tx.put_objects(fold.objects().values())
-        tx.put_quotas(quotas)
-        tx.put_authz(fold.authz.values())
-        for step in fold.steps:
-            tx.index_journal(step.entry, step.touched, step.plan)
-            if no_events:
-                tx.add_events(step.events, step.at_ms)
-        for fleet, record in fold.fleets.items():
-            tx.put_fleet(fleet, record)
-        tx.put_claims(claims)
+        return rebuild_in(engine, tx)
+
+
+def rebuild_in(engine: Engine, tx: Writer, new_from: int | None = None) -> int:
+    """As `rebuild`, in an open transaction. Events of journal entries from the place `new_from` on are added; where there are no
+    events at all, those of every entry.
+    """
+    fold = fold_journal(engine, tx)
+    claims = [row for stream in _usage_streams(engine, tx) for row in _claims(engine, tx, stream)]
+    quotas = _quotas(fold, tx)
+    first = 0 if not tx.events(0, 1) else new_from
+    tx.clear_index()
+    tx.drop_objects(fold.tombstones.values())
+    tx.put_objects(fold.objects().values())
+    tx.put_quotas(quotas)
+    tx.put_authz(fold.authz.values())
+    for step in fold.steps:
+        tx.index_journal(step.entry, step.touched, step.plan)
+        if first is not None and step.entry >= first:
+            tx.add_events(step.events, step.at_ms)
+    for fleet, record in fold.fleets.items():
+        tx.put_fleet(fleet, record)
+    tx.put_claims(claims)
     return len(fold.steps)
 
 

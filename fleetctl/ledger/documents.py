@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fleetctl.diagnostics import code
-from fleetctl.ledger.entries import Applied, Called, JournalEvent, Reported
+from fleetctl.ledger.entries import Applied, Called, JournalEvent, Recovered, Reported
 
 DOCUMENT_MISSING = code(
     "document-missing",
     "A document that the journal names is missing or was changed",
-    trigger="a plan's body or context, a request or a report is not kept under its digest any more",
+    trigger="a plan's body or context, a request, a report or a recovery's evidence is not kept under its digest any more",
     exit_code=3,
 )
 
@@ -24,4 +24,6 @@ def named_documents(event: JournalEvent) -> tuple[bytes, ...]:
         return event.plan, event.context
     if isinstance(event, Called):
         return (event.request,)
+    if isinstance(event, Recovered):
+        return event.evidence
     return (event.report,) if isinstance(event, Reported) else ()

@@ -224,6 +224,10 @@ class SqlWriter(SqlReader):
     def close_stream(self, stream: str) -> None:
         self._db.run(sql.CLOSE_STREAM, {"stream": stream})
 
+    def rewind(self, stream: str, length: int, head: bytes) -> None:
+        self._db.run(sql.DROP_ENTRIES, {"stream": stream, "length": length})
+        self._db.run(sql.REWIND_HEAD, {"stream": stream, "length": length, "head": head})
+
     def append(
         self, stream: str, *, expected_length: int, expected_head: bytes, entries: Sequence[tuple[bytes, bytes]]
     ) -> None:

@@ -111,6 +111,8 @@ MOVE_HEAD: Final = (
     "UPDATE streams SET length = length + :by, head = :address "
     "WHERE stream = :stream AND length = :length AND head = :head AND closed = 0 RETURNING length"
 )
+REWIND_HEAD: Final = "UPDATE streams SET length = :length, head = :head, closed = 0 WHERE stream = :stream"
+DROP_ENTRIES: Final = "DELETE FROM entries WHERE stream = :stream AND seq >= :length"
 ADD_ENTRY: Final = insert("entries", ("stream", "seq", "sealed"))
 ENTRIES: Final = (
     "SELECT seq, sealed FROM entries WHERE stream = :stream AND seq >= :start AND seq < :stop ORDER BY seq LIMIT :limit"

@@ -306,6 +306,20 @@ def test_a_closed_stream_does_not_grow(store: Store) -> None:
         writer.append("none", expected_length=0, expected_head=GENESIS, entries=[(b"", GENESIS)])
 
 
+def test_a_stream_that_is_put_back_goes_on_from_there(store: Store) -> None:
+    """What a recovery does with a damaged or a closed one, in the transaction that mends it."""
+    with_stream(store, [b"0", b"1", b"2"])
+    with store.write(WAIT) as writer:
+        writer.close_stream("journal")
+    with store.write(WAIT) as writer:
+        writer.rewind("journal", 1, b"a" * 32)
+        writer.append("journal", expected_length=1, expected_head=b"a" * 32, entries=[(b"other", b"b" * 32)])
+    with store.read() as reader:
+        assert list(reader.entries("journal")) == [b"0", b"other"]
+        found = reader.stream("journal")
+    assert found is not None and (found.length, found.head, found.closed) == (2, b"b" * 32, False)
+
+
 def test_the_journal_index(store: Store) -> None:
     a: ObjectKey = ("pool", ObjectId("pool_a"))
     b: ObjectKey = ("tenant", ObjectId("acme"))

@@ -244,6 +244,37 @@ def test_entries_that_do_not_link(setup: Setup) -> None:
     assert setup.witness.head(LEDGER) is None
 
 
+def test_the_steward_gets_back_what_it_showed(setup: Setup) -> None:
+    """For `ledger recover`: "fetches the missing suffix from the witness". In chunks, and no more than is asked for."""
+    ledger = chain(2_300)
+    show(setup.witness, ledger)
+    assert tuple(setup.witness.fetch(LEDGER, 0, 2_300, STEWARD)) == ledger.entries
+    assert tuple(setup.witness.fetch(LEDGER, 1_200, 1_205, STEWARD)) == ledger.entries[1_200:1_205]
+    assert list(setup.witness.fetch(LEDGER, 2_300, 2_400, STEWARD)) == []
+    assert list(setup.witness.fetch("root-steward/journal", 0, 10, STEWARD)) == []
+
+
+def test_nobody_else_gets_entries_back(setup: Setup) -> None:
+    """They name tenants and people; a head says nothing of them."""
+    show(setup.witness, chain(2))
+    for asker in (STRANGER, OTHER, WITNESS):
+        with pytest.raises(NotVerified, match="witness-not-authentic"):
+            setup.witness.fetch(LEDGER, 0, 2, asker)
+    with pytest.raises(NotVerified, match="witness-unknown-ledger"):
+        setup.witness.fetch("nobody/entitlements", 0, 2, STEWARD)
+
+
+def test_what_was_refused_is_not_given_back(setup: Setup) -> None:
+    ledger = chain(3)
+    show(setup.witness, ledger)
+    rewritten = chain(2, on=prefix(ledger, 1), mark="other")
+    with pytest.raises(NotVerified):
+        show(setup.witness, rewritten)
+    with pytest.raises(NotVerified):
+        show(setup.witness, chain(1, on=ledger, signer=STRANGER), start=3)
+    assert tuple(setup.witness.fetch(LEDGER, 0, 10, STEWARD)) == ledger.entries
+
+
 def test_of_two_histories_at_once_one_wins(setup: Setup) -> None:
     base = chain(3)
     show(setup.witness, base)

@@ -9,6 +9,8 @@ must be, row for row, what an unkilled run had after as many commits.
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ import pytest
 from fleetctl.engine import builders, calls, claims, drifting, moving, rebuild, reservations, witnessing
 from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine
+from fleetctl.engine.survey import Replica
 from fleetctl.errors import FleetctlError
 from fleetctl.ledger.entries import Applied
 from fleetctl.model.bodies import MarketPoolBody, OfferBody, ProcurementBody, SettingsBody
@@ -31,6 +34,7 @@ from fleetctl.ports import Store, Writer
 from fleetctl.store.sqlite import SqliteStore
 from fleetctl.units import DurationMs, MicroUsd
 from tests.support import engines as te
+from tests.support import recoveries as tr
 from tests.support.stores import CrashingStore
 
 ROSTER = te.witnessed_by(*te.WITNESSES.values())
@@ -184,6 +188,27 @@ def some_claims(engine: Engine) -> None:
     admit(engine, "c2")
 
 
+@functools.cache
+def future() -> Replica:
+    """What the engine of `before` went on to be, as a replica with the receipts of a witness."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = te.new_engine(Path(folder) / "engine", ROSTER, witnesses=(te.InProcess(),))
+        tr.before(engine)
+        tr.after(engine)
+        te.witness(engine)
+        return tr.replica_of(engine)
+
+
+def recover(engine: Engine) -> str:
+    return tr.recovered(engine, future()).result
+
+
+def give_up(engine: Engine) -> str:
+    """Nobody has the entries that the receipts speak of."""
+    accept = ["lose-entries:ledger/journal", "lose-entries:ledger/entitlements"]
+    return tr.recovered(engine, replace(future(), entries=()), accept=accept).result
+
+
 COMMANDS: dict[str, Command] = {
     "first apply": Command(prepare=lambda engine: None, run=apply_of(BASE), answer="applied", again="already-applied"),
     "apply of creations": Command(run=apply_of(GROWN), answer="applied", again="already-applied"),
@@ -232,6 +257,8 @@ COMMANDS: dict[str, Command] = {
     "leave": Command(prepare=with_node, run=leave, answer="n1", again="not-found"),
     "sealed report": Command(run=report, answer="1", again="2"),
     "rebuild": Command(prepare=spoilt, run=lambda engine: str(rebuild.rebuild(engine)), answer="1", again="1"),
+    "recover": Command(prepare=tr.before, run=recover, answer="recovered", again="nothing-to-do"),
+    "recover without the entries": Command(prepare=tr.before, run=give_up, answer="reopened", again="nothing-to-do"),
     "move": Command(
         run=lambda engine: answer_of(lambda: moving.close(engine, "elsewhere"), lambda _: "closed"),
         answer="closed",

@@ -1,4 +1,4 @@
-"""The ledgers: where they stand, what is in them, export, verification, countersigning."""
+"""The ledgers: where they stand, what is in them, export, verification, countersigning, recovery."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.exports import export_bundle, export_file, ledger_bytes
 from fleetctl.cli.output import emit, write_bytes
-from fleetctl.cli.types import DURATION, FILE_PATH, Count
+from fleetctl.cli.types import DANGER, DURATION, FILE_PATH, Count
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.ledger import (
     entries_document,
@@ -20,6 +20,7 @@ from fleetctl.render.ledger import (
     heads_json,
     report_document,
 )
+from fleetctl.render.recovery import recovery_document, recovery_json
 
 STREAM = click.option("--stream", metavar="S", help="`entitlements` or `journal`.")
 
@@ -144,5 +145,35 @@ def countersign(settings: Settings) -> int:
     return 0 if found.enough() else 5
 
 
-for _command in (head, show, export, verify, countersign):
+@command("recover")
+@click.option(
+    "--from",
+    "sources",
+    metavar="PATH",
+    multiple=True,
+    type=FILE_PATH,
+    help="A replica: an exported bundle, or one exported ledger.",
+)
+@click.option("--accept", "accept", metavar="ID", multiple=True, type=DANGER, help="Give up what the danger ID names.")
+@click.option("--wait", metavar="DURATION", type=DURATION, default="60s", show_default=True, help="For a writer.")
+def recover(settings: Settings, sources: tuple[Path, ...], accept: tuple[str, ...], wait: int) -> int:
+    """Bring back ledger entries that a witness signed and this state has lost, from the witness or a replica, all of them or
+    nothing. What nobody has is given up only with --accept: a new ledger begins, and says so.
+
+    \b
+    Example:
+      fleetctl ledger recover --from audit-2026-12
+      fleetctl ledger recover --accept lose-entries:ledger/journal
+    """
+    from fleetctl.cli.replicas import read_replica
+    from fleetctl.engine.recovery import recover as recover_ledgers
+
+    replicas = [read_replica(path) for path in sources]
+    with open_engine(settings, seals=True) as engine:
+        found = recover_ledgers(engine, replicas, accept=accept, wait_ms=wait)
+    emit(settings, lambda: recovery_document(found), lambda: recovery_json(found))
+    return 0 if found.result == "nothing-to-do" or found.witnessed.enough() else 5
+
+
+for _command in (head, show, export, verify, countersign, recover):
     ledger.add_command(_command)

@@ -172,3 +172,35 @@ def test_a_key_that_was_edited(tmp_path: Path) -> None:
     state.close()
     edit(tmp_path / "state.db", "UPDATE stewards SET public_key = x'00'")
     assert refusal(tmp_path).code == "row-unreadable"
+
+
+def test_entries_are_kept_with_the_head_that_they_led_to(tmp_path: Path) -> None:
+    init_state(tmp_path)
+    state = open_state(tmp_path)
+    assert state.move(LEDGER, None, known(2), entries=[b"0", b"1"])
+    assert not state.move(LEDGER, None, known(3), entries=[b"x", b"y", b"z"])
+    assert state.move(LEDGER, known(2), known(4), start=2, entries=[b"2", b"3"])
+    assert state.entries(LEDGER, 0, 10) == [b"0", b"1", b"2", b"3"]
+    assert state.entries(LEDGER, 1, 2) == [b"1", b"2"]
+    assert state.entries(LEDGER, 4, 10) == state.entries("root-steward/journal", 0, 10) == []
+    state.close()
+    edit(tmp_path / "state.db", "DELETE FROM entries WHERE seq = 2")
+    state = open_state(tmp_path)
+    assert state.entries(LEDGER, 1, 10) == [b"1"]  # never across a gap
+    assert state.entries(LEDGER, 2, 10) == []
+    state.close()
+
+
+def test_a_state_of_an_earlier_version_is_taken_over_with_what_it_knows(tmp_path: Path) -> None:
+    """It kept no entries; what it is shown from now on it keeps."""
+    init_state(tmp_path)
+    state = open_state(tmp_path)
+    assert state.move(LEDGER, None, known(2))
+    state.close()
+    edit(tmp_path / "state.db", "DROP TABLE entries")
+    edit(tmp_path / "state.db", "PRAGMA user_version = 1")
+    state = open_state(tmp_path)
+    assert state.known(LEDGER) == known(2)
+    assert state.move(LEDGER, known(2), known(3), start=2, entries=[b"2"])
+    assert (state.entries(LEDGER, 0, 10), state.entries(LEDGER, 2, 10)) == ([], [b"2"])
+    state.close()
