@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from fleetctl.cli.bundles import read_bundle, read_ledger, read_receipts
 from fleetctl.cli.files import read_bytes
@@ -52,26 +52,42 @@ class Known:
 
 def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     """Verify a file or a bundle. Raises Usage, Unreachable, BadInput; nothing for what is in it."""
-    from fleetctl.ledger.audit import with_journal
-    from fleetctl.ledger.identifiers import ledger_id
+    from fleetctl.ledger.audit import journal_events, with_journal
+    from fleetctl.ledger.identifiers import ledger_id, stream_of
     from fleetctl.ledger.receipts import apart
 
+    from fleetctl.ledger.windows import succession
     if known.steward_key is None:
         raise Usage(KEY_NEEDED.at("give the steward's public key, got from its owner, with --steward-key PUB"))
     if not path.is_dir():
         data = read_ledger(path)
-        report = _audit(data, known.stream or "entitlements", known, now_ms, read_receipts(known.receipts))
+        ledger = ledger_id(known.steward or first_steward(data) or _unnamed(), known.stream or "entitlements")
+        report = _audit(data, ledger, known, now_ms, read_receipts(known.receipts))
         if known.stream is None and not report.ok and _is_journal(data):
             report = replace(report, notes=(*report.notes, "its entries are those of a journal: give --stream journal"))
         return report
     found = read_bundle(path)
     # An entitlement ledger may be empty while the journal beside it already names their one steward.
-    known = replace(known, steward=known.steward or first_steward(found.entitlements) or first_steward(found.journal))
-    journal_id = ledger_id(known.steward or _NOBODY, "journal")
-    usage_receipts, journal_receipts = apart([*found.receipts, *read_receipts(known.receipts)], journal_id)
-    usage = _audit(found.entitlements, known.stream or "entitlements", known, now_ms, usage_receipts)
-    journal = _audit(found.journal, "journal", known, now_ms, journal_receipts, beside=True)
-    return with_journal(usage, journal, found.journal, found.document)
+    steward = known.steward or first_steward(found.entitlements) or first_steward(found.journal)
+    known = replace(known, steward=steward)
+    if steward is None:
+        _unnamed()
+    journal_id, gone = ledger_id(steward, "journal"), list(succession(journal_events(found.journal)))
+    current = ledger_id(steward, known.stream or (stream_of(gone[-1]) if gone else "entitlements"))
+    windows = [
+        (item, held)
+        for number, item in enumerate(item for item in gone if item != current)
+        if (held := found.window(number, item)) is not None
+    ]
+    ids = [item for item, _ in windows]
+    speaking, own, *others = apart([*found.receipts, *read_receipts(known.receipts)], journal_id, *ids)
+    usage = _audit(found.entitlements, current, known, now_ms, speaking, windows=ids)
+    journal = _audit(found.journal, journal_id, known, now_ms, own, beside=True)
+    closed = [
+        (_audit(held, item, known, now_ms, receipts, beside=True), held)
+        for (item, held), receipts in zip(windows, others, strict=True)
+    ]
+    return with_journal(usage, journal, found.journal, found.document, data=found.entitlements, windows=closed)
 
 
 def _is_journal(data: bytes) -> bool:
@@ -86,18 +102,24 @@ def _is_journal(data: bytes) -> bool:
     return True
 
 
-def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False) -> Bounds:
-    """The bounds for one ledger; `beside` is the journal, which `--min-length` and a resume file without it leave alone."""
+def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False, windows: Sequence[LedgerId] = ()) -> Bounds:
+    """The bounds for one ledger; `beside` are the journal and closed windows, which `--min-length` and a resume file without them leave
+    alone. A resume file without `ledger` must know one of the `windows` before it.
+    """
     from fleetctl.ledger.audit import Bounds, parse_resume
 
     resume = None
     if known.resume is not None:
         document = parse_json(read_bytes(known.resume, MAX_DOCUMENT))
-        try:
-            resume = parse_resume(document, ledger)
-        except BadInput:
-            if not beside:
-                raise
+        for at in (ledger, *windows):
+            try:
+                found = parse_resume(document, at)
+            except BadInput:
+                if not beside and at == (ledger, *windows)[-1]:
+                    raise
+            else:
+                resume = found if at == ledger else None
+                break
     return Bounds(
         min_length=None if beside else known.min_length,
         max_receipt_age_ms=known.max_receipt_age_ms,
@@ -123,18 +145,25 @@ def roster_of(arguments: Iterable[str]) -> list[WitnessKey]:
 
 
 def _audit(
-    data: bytes, stream: str, known: Known, now_ms: int, receipts: Sequence[bytes], *, beside: bool = False
+def _unnamed() -> NoReturn:
+    raise Usage(KEY_NEEDED.at("the ledger is empty and says nothing of its steward; give its id with --steward"))
+
+
+    data: bytes,
+    ledger: LedgerId,
+    known: Known,
+    now_ms: int,
+    receipts: Sequence[bytes],
+    *,
+    beside: bool = False,
+    windows: Sequence[LedgerId] = (),
 ) -> Report:
     from fleetctl.ledger.audit import audit
-    from fleetctl.ledger.identifiers import ledger_id
     from fleetctl.ledger.keyfiles import load_public_key
     from fleetctl.ledger.receipts import MAX_RECEIPTS
 
     assert known.steward_key is not None, "checked before anything was read"
-    steward = known.steward or first_steward(data)
-    if steward is None:
-        raise Usage(KEY_NEEDED.at("the ledger is empty and says nothing of its steward; give its id with --steward"))
-    ledger, roster = ledger_id(steward, stream), roster_of(known.witness_keys)
+    roster = roster_of(known.witness_keys)
     answers, notes = _answers(known.witness, roster, ledger)
     report = audit(
         data,
@@ -143,7 +172,7 @@ def _audit(
         now_ms=now_ms,
         receipts=[*receipts, *answers][-MAX_RECEIPTS:] if answers else receipts,
         roster=roster,
-        bounds=bounds_of(known, ledger, beside=beside),
+        bounds=bounds_of(known, ledger, beside=beside, windows=windows),
         cross_check=known.cross_check,
     )
     return replace(report, notes=(*report.notes, *notes))

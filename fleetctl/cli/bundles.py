@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fleetctl.canonical import is_digest, sha256_hex
 from fleetctl.cli.files import read_regular
@@ -12,6 +13,9 @@ from fleetctl.cli.jsonio import MAX_DOCUMENT, parse_json
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
 from fleetctl.frozen import dataclass
+
+if TYPE_CHECKING:
+    from fleetctl.ledger.identifiers import LedgerId
 
 NOT_A_BUNDLE = code(
     "bundle-unreadable",
@@ -41,6 +45,13 @@ class Bundle:
             return None
         content = read_regular(path, MAX_DOCUMENT)
         return content if sha256_hex(content) == digest else None
+
+    def window(self, number: int, ledger: LedgerId) -> bytes | None:
+        """The `number`th closed window; None when it is not there. Raises Unreachable, BadInput."""
+        from fleetctl.ledger.windows import file_of
+
+        path = self.folder / file_of(number, ledger)
+        return read_ledger(path) if path.is_file() else None
 
     def names(self) -> dict[str, str]:
         """Ids with `kind/key`, as the bundle says; a tenant's id is what people know it by. For people only. Raises BadInput."""

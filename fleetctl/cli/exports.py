@@ -86,14 +86,17 @@ def audit_own(engine: Engine, known: Known) -> Report:
     Raises BadInput, Tampered, Usage.
     """
     from fleetctl.engine.ledgers import Given, audit_engine
+    from fleetctl.engine.windows import spans_of
     from fleetctl.ledger.keyfiles import load_public_key
 
+    with engine.store.read() as reader:
+        windows = [span.ledger for span in spans_of(engine, reader)[:-1]]
     given = Given(
         key=load_public_key(known.steward_key) if known.steward_key is not None else None,
         steward=known.steward,
         receipts=tuple(read_receipts(known.receipts)),
         roster=tuple(roster_of(known.witness_keys)),
-        bounds=lambda ledger, beside: bounds_of(known, ledger, beside=beside),
+        bounds=lambda ledger, beside: bounds_of(known, ledger, beside=beside, windows=() if beside else windows),
     )
     return audit_engine(engine, given, cross_check=known.cross_check)
 
@@ -103,19 +106,17 @@ def shown_entries(engine: Engine, stream: str | None, since: int, limit: int) ->
     from fleetctl.engine.context import check_identity, journal_stream, usage_stream
     from fleetctl.engine.streams import events, verify_stream
 
-    name = _check_stream(engine, stream)
+    _check_stream(engine, stream)
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        actual = {"entitlements": usage_stream(reader), "journal": journal_stream(reader)}.get(name, name)
+        actual = {None: usage_stream(reader), "journal": journal_stream(reader)}.get(stream, stream or "")
         verify_stream(engine, reader, actual)
         return str(engine.ledger(actual)), list(islice(events(engine, reader, actual, since), limit))
 
 
-def _check_stream(engine: Engine, stream: str | None) -> str:
-    """The stream's name. Raises BadInput when the engine has none of it."""
-    name = stream or "entitlements"
+def _check_stream(engine: Engine, stream: str | None) -> None:
+    """Raises BadInput when the engine has no such stream."""
     with engine.store.read() as reader:
-        known = {item.stream for item in reader.streams()} | {"entitlements", "journal"}
-    if name not in known:
-        raise BadInput(NO_STREAM.at(f"there is no ledger `{name[:80]}`; there are {', '.join(sorted(known))}"))
-    return name
+        known = {item.stream for item in reader.streams()} | {"journal"}
+    if stream is not None and stream not in known:
+        raise BadInput(NO_STREAM.at(f"there is no ledger `{stream[:80]}`; there are {', '.join(sorted(known))}"))

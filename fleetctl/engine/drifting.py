@@ -17,6 +17,7 @@ from fleetctl.engine.records import check_kept
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, read_usages, verify_stream
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
+from fleetctl.engine.windows import check_closed, check_succession, rotation_due, window_state
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import JournalEvent, Reported
@@ -60,8 +61,9 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
             journal = verify_stream(engine, reader, journal_stream(reader))
             snapshot = load_snapshot(engine, reader, usages)
             check_state(engine, reader, digests_of(snapshot.objects))
+        due = rotation_due(window_state(engine, reader, snapshot.objects.values()), now)
             check_quotas(snapshot)
-            check_receipts(engine, reader, (journal, _whole(engine, reader, usages, full)), full=full)
+            check_receipts(engine, reader, (journal, *_ledgers(engine, reader, usages, full)), full=full)
             if full:
                 _check_tables(engine, reader)
         except (Tampered, NotVerified) as error:
@@ -74,7 +76,7 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
         result="drift" if drift.items else "none",
         drift=drift,
         culprits=culprits,
-        warnings=(*plan.warnings, *problems),
+        warnings=(*plan.warnings, *problems, *((due,) if due is not None else ())),
     )
 
 
@@ -103,9 +105,14 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
     return entry
 
 
-def _whole(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Verification:
-    """The usage ledger from genesis when all of it is asked for, else as far back as its checkpoint."""
-    return verify_stream(engine, reader, usages.stream) if full else usages.verification
+def _ledgers(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Iterable[Verification]:
+    """Every window of the entitlement ledger from genesis when all of it is asked for, else the one in force as far back as its
+    checkpoint, and the ends of the others.
+    """
+    if full:
+        return check_succession(engine, reader)
+    check_closed(engine, reader)
+    return (usages.verification,)
 
 
 def _check_tables(engine: Engine, reader: Reader) -> None:

@@ -10,6 +10,7 @@ from fleetctl.engine.indexes import INDEX_TAMPERED, check_quotas
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import read_usages, verify_stream
+from fleetctl.engine.windows import check_succession
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
 from fleetctl.errors import FleetctlError, Tampered
 from fleetctl.frozen import dataclass
@@ -58,9 +59,10 @@ def _identity(engine: Engine) -> str:
 
 
 def _ledgers(engine: Engine) -> str:
-    """Every signature and link from genesis, and every receipt that is kept."""
+    """Every signature and link from genesis, of every window, and every receipt that is kept."""
     with engine.store.read() as reader:
-        found = [verify_stream(engine, reader, stream) for stream in (usage_stream(reader), journal_stream(reader))]
+        journal = verify_stream(engine, reader, journal_stream(reader))
+        found = [*reversed(check_succession(engine, reader)), journal]
         check_receipts(engine, reader, found, full=True)
     return ", ".join(f"{item.length} in {item.ledger}" for item in found)
 

@@ -8,26 +8,27 @@ from dataclasses import replace
 
 from fleetctl.canonical import canonical_bytes
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
-from fleetctl.engine.streams import head_of
+from fleetctl.engine.streams import head_of, journal_events
 from fleetctl.engine.witnessing import newest_answers, read_settings, roster
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.audit import RESUME_MISMATCH, Bounds, Reason, Report, audit, with_journal
-from fleetctl.ledger.identifiers import LedgerId, ledger_id
+from fleetctl.ledger.identifiers import LedgerId, ledger_id, stream_of
 from fleetctl.ledger.keys import PublicKey, public_key
 from fleetctl.ledger.receipts import WitnessKey, apart
+from fleetctl.ledger.windows import file_of, succession
 from fleetctl.ports import Reader
 
 
 def export_stream(engine: Engine, stream: str | None = None) -> bytes:
-    """A CBOR sequence of sealed entries. `stream`: absent for the entitlement stream in force; `journal` for the journal."""
+    """A CBOR sequence of sealed entries. `stream`: absent for the entitlement stream in force; `journal` for the journal in force."""
     with engine.store.read() as reader:
         check_identity(engine, reader)
         return _stream_bytes(reader, _stream(reader, stream))
 
 
 def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
-    """(path, bytes) of everything an auditor needs: both streams, receipts, documents, public keys as PEM and as COSE_Key,
-    a table of names.
+    """(path, bytes) of everything an auditor needs: both streams, closed windows, receipts, documents, public keys as PEM and as
+    COSE_Key, a table of names.
     """
     from fleetctl.ledger.keyfiles import cose_key, public_pem
 
@@ -36,6 +37,8 @@ def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
         settings = read_settings(reader)
         yield "entitlements.cborseq", _stream_bytes(reader, usage_stream(reader))
         yield "journal.cborseq", _stream_bytes(reader, journal_stream(reader))
+        for number, ledger in enumerate(_closed(engine, reader)):
+            yield file_of(number, ledger), _stream_bytes(reader, stream_of(ledger))
         for item in reader.receipts():
             yield f"receipts/{item.stream}-{item.witness}-{item.length}.cose".replace(":", "_"), item.sealed
         for digest, content in reader.documents():
@@ -52,7 +55,7 @@ def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
 class Given:
     """What an auditor of the engine's own ledgers knows from elsewhere; the engine's keys and names where nothing is given.
 
-    `bounds(ledger, beside)` are the bounds for a ledger; `beside` is the journal. Keys of `roster` go before those that
+    `bounds(ledger, beside)` are the bounds for a ledger; `beside` are the journal and closed windows. Keys of `roster` go before those that
     the settings have for the same witness.
     """
 
@@ -64,24 +67,38 @@ class Given:
 
 
 def audit_engine(engine: Engine, given: Given | None = None, *, cross_check: bool = False) -> Report:
-    """Verify both streams of the engine from genesis, with the receipts that are kept or given and what its witnesses say now."""
+    """Verify every stream of the engine from genesis, with the receipts that are kept or given and what its witnesses say now."""
     given = given or Given()
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        streams = (usage_stream(reader), journal_stream(reader))
+        streams = _audited(engine, reader)
     answers = newest_answers(engine, streams)
     with engine.store.read() as reader:
         known = _roster(engine, reader, given)
+        streams = _audited(engine, reader)
         kept = [item.sealed for stream in streams for item in reader.receipts(stream)]
         receipts = apart(
             [*kept, *given.receipts, *(sealed for _, sealed in answers)],
-            ledger_id(given.steward or engine.steward, streams[1]),
+            *(ledger_id(given.steward or engine.steward, stream) for stream in streams[1:]),
         )
-        (usage, _), (journal, journal_data) = [
+        (usage, data), (journal, journal_data), *windows = [
             _audit(engine, reader, stream, given, speaking, known, cross_check)
             for stream, speaking in zip(streams, receipts, strict=True)
         ]
-    return with_journal(usage, journal, journal_data)
+    return with_journal(usage, journal, journal_data, data=data, windows=windows)
+
+
+def _audited(engine: Engine, reader: Reader) -> tuple[str, ...]:
+    """The entitlement stream in force, the journal in force, closed windows."""
+    closed = (stream_of(ledger) for ledger in _closed(engine, reader))
+    return (usage_stream(reader), journal_stream(reader), *closed)
+
+
+def _closed(engine: Engine, reader: Reader) -> list[LedgerId]:
+    """The ledgers before the one in force by the journal in force, as whoever has its bundle sees them, as far as they are kept."""
+    current = engine.ledger(usage_stream(reader))
+    found = succession(event for event in journal_events(engine, reader, journal_stream(reader)))
+    return [ledger for ledger in found if ledger != current and reader.stream(stream_of(ledger)) is not None]
 
 
 def _audit(
@@ -103,7 +120,7 @@ def _audit(
         now_ms=engine.clock.now_ms(),
         receipts=receipts,
         roster=known,
-        bounds=given.bounds(ledger, stream == journal_stream(reader)),
+        bounds=given.bounds(ledger, stream != usage_stream(reader)),
         cross_check=cross_check,
     )
     found = report.verification
@@ -123,7 +140,7 @@ def _roster(engine: Engine, reader: Reader, given: Given) -> list[WitnessKey]:
 
 
 def _stream(reader: Reader, stream: str | None) -> str:
-    if stream is None or stream == "entitlements":
+    if stream is None:
         return usage_stream(reader)
     return journal_stream(reader) if stream == "journal" else stream
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.indexes import INDEX_TAMPERED
 from fleetctl.engine.journals import journal_history
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import head_of
+from fleetctl.engine.windows import WindowState, rotation_due, window_state
 from fleetctl.engine.witnessing import Witnessed, witnessed
 from fleetctl.errors import Tampered
 from fleetctl.frozen import dataclass
@@ -30,19 +32,21 @@ class FleetStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """An engine at a glance. `state` is the verified state digest."""
+    """An engine at a glance. `state` is the verified state digest; `due` says that a rotation of the entitlement ledger is due."""
 
     engine: str
     steward: str
     state: bytes
     journal: Head
     usage: Head
+    windows: WindowState
     witnessed: Witnessed
     fleets: tuple[FleetStatus, ...]
     counts: Mapping[str, int]
     """Live objects by kind."""
     test_clock: bool
     closed: str | None
+    due: Diagnostic | None = None
 
 
 def read_status(engine: Engine) -> Status:
@@ -53,6 +57,7 @@ def read_status(engine: Engine) -> Status:
         state = check_state(engine, reader, digests_of(objects))
         journal = head_of(engine, reader, journal_stream(reader))
         usage = head_of(engine, reader, usage_stream(reader))
+        windows = window_state(engine, reader, objects.values())
         records = dict(reader.fleets())
         times = {name: _applied_at(engine, reader, name, record.entry) for name, record in records.items()}
         test_clock, closed = reader.meta(META_TEST_CLOCK) == "1", reader.meta(META_CLOSED) or None
@@ -64,6 +69,7 @@ def read_status(engine: Engine) -> Status:
         state=state,
         journal=journal,
         usage=usage,
+        windows=windows,
         witnessed=witnessed(engine),
         fleets=tuple(
             FleetStatus(name=name, record=record, at_ms=times[name], objects=owned[name])
@@ -72,6 +78,7 @@ def read_status(engine: Engine) -> Status:
         counts=dict(sorted(Counter(item.kind for item in live).items())),
         test_clock=test_clock,
         closed=closed,
+        due=rotation_due(windows, engine.clock.now_ms()),
     )
 
 

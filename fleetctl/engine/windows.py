@@ -18,7 +18,8 @@ from fleetctl.errors import BadInput, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Rotated
 from fleetctl.ledger.identifiers import LedgerId, stream_of
-from fleetctl.ledger.windows import FIRST_WINDOW, ROTATION_BROKEN, Window, check_windows, name_of, succession
+from fleetctl.ledger.verify import Verification
+from fleetctl.ledger.windows import FIRST_WINDOW, ROTATION_BROKEN, Window, faults_of_windows, name_of, succession
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.live import LiveObject
 from fleetctl.plan.dangers import Danger
@@ -191,14 +192,14 @@ def check_closed(engine: Engine, reader: Reader) -> None:
             )
 
 
-def check_succession(engine: Engine, reader: Reader) -> list[Span]:
-    """Verify every window from genesis, and that each goes on from the one before. Returns them. Raises Tampered.
+def check_succession(engine: Engine, reader: Reader) -> list[Verification]:
+    """Verify every window from genesis, and that each goes on from the one before, oldest first. Raises Tampered.
 
     Verify the journal first: its entries are only read here.
     """
     check_closed(engine, reader)
     journal = list(journal_history(engine, reader))
-    known = {engine.ledger(FIRST_WINDOW), *succession(journal)}
+    known = dict.fromkeys((engine.ledger(FIRST_WINDOW), *succession(journal)))
     streams = {item.stream for item in reader.streams()}
     windows = {
         ledger: Window(
@@ -208,7 +209,7 @@ def check_succession(engine: Engine, reader: Reader) -> list[Span]:
         for ledger in known
         if stream_of(ledger) in streams
     }
-    faults = list(check_windows(journal, windows, current=engine.ledger(usage_stream(reader))))
+    faults = list(faults_of_windows(journal, windows, current=engine.ledger(usage_stream(reader))))
     if faults:
         raise Tampered(ROTATION_BROKEN.at(f"{fault}; restore a backup") for fault in faults)
-    return list(spans_of(engine, reader))
+    return [window.verification for window in windows.values()]

@@ -14,7 +14,7 @@ from fleetctl.errors import BadInput, NotVerified
 from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
-from fleetctl.ledger.entries import BadCore, JournalEvent, decode_core
+from fleetctl.ledger.entries import BadCore, JournalEvent, Recovered, Rotated, decode_core
 from fleetctl.ledger.identifiers import LedgerId
 from fleetctl.ledger.keys import PublicKey
 from fleetctl.ledger.receipts import FAILING, Grading, Judged, WitnessKey, clock_warnings, grading, judge
@@ -28,6 +28,7 @@ BELOW_MIN_LENGTH = code(
 )
 RESUME_MISMATCH = code(
     "resume-mismatch",
+from fleetctl.ledger.windows import ROTATION_BROKEN, Window, Windows, faults_of_windows
     "A ledger does not continue the one verified last time",
     trigger="`ledger verify --resume FILE` when entries are missing or history has changed since",
     exit_code=3,
@@ -90,7 +91,9 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an audit of one stream found; `journal` is the report of the journal beside it."""
+    """What an audit of one stream found; `journal` is the report of the journal beside it, `windows` those of the closed windows
+    before it, oldest first.
+    """
 
     verification: Verification
     receipts: tuple[Judged, ...]
@@ -102,21 +105,27 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether this stream and the journal beside it hold, receipts and bounds included."""
-        return self.verification.ok and not self.reasons and (self.journal is None or self.journal.ok)
+        """Whether this stream and those beside it hold, receipts and bounds included."""
+        return self.verification.ok and not self.reasons and all(item.ok for item in self.others)
 
     def require(self) -> Report:
         """Itself, when everything holds. Raises NotVerified."""
         if self.ok:
+    windows: tuple[Report, ...] = ()
+
+    @property
+    def others(self) -> tuple[Report, ...]:
+        """The reports beside this one."""
+        return (*self.windows, *((self.journal,) if self.journal is not None else ()))
             return self
         found = [
             LEDGER_FAULT.at(f"{self.verification.ledger}: entry {fault.index} fails {fault.axis} with {fault.code}")
             for fault in self.verification.first.values()
         ]
         found += [_REASONS[reason.code].at(reason.detail) for reason in self.reasons]
-        if self.journal is not None and not self.journal.ok:
+        for item in self.others:
             try:
-                self.journal.require()
+                item.require()
             except NotVerified as error:
                 found += error.diagnostics
         raise NotVerified(found)
@@ -166,6 +175,8 @@ _REASONS = {
         BELOW_MIN_LENGTH,
         RESUME_MISMATCH,
         RECEIPT_FAILED,
+        if self.windows:
+            out["windows"] = [item.to_json() for item in self.windows]
         JOURNAL_DISAGREES,
         CROSS_CHECK_FAILED,
         DOCUMENT_MISSING,
@@ -178,6 +189,7 @@ def audit(
     *,
     ledger: LedgerId,
     key: PublicKey,
+        ROTATION_BROKEN,
     now_ms: int,
     receipts: Sequence[bytes] = (),
     roster: Sequence[WitnessKey] = (),
@@ -219,22 +231,37 @@ def audit(
 
 
 def with_journal(
-    entitlements: Report, journal: Report, journal_data: bytes, documents: Documents | None = None
+    entitlements: Report,
+    journal: Report,
+    journal_data: bytes,
+    documents: Documents | None = None,
+    *,
+    data: bytes = b"",
+    windows: Sequence[tuple[Report, bytes]] = (),
 ) -> Report:
-    """Both streams in one report. Every journal entry also pins the entitlement ledger as it stood; both must tell one story.
+    """All streams in one report. Every journal entry also pins the entitlement ledger as it stood; they must tell one story.
 
-    `documents` are those beside the journal, which then must hold every one that it names.
+    `documents` are those beside the journal, which then must hold every one that it names. `data` are the bytes of `entitlements`,
+    `windows` the closed windows before it with theirs, oldest first.
     """
     if documents is not None and journal.verification.ok:
         journal = replace(journal, reasons=(*journal.reasons, *_document_reasons(journal_data, documents)))
-    reasons = (*entitlements.reasons, *_pin_reasons(entitlements.verification, journal.verification, journal_data))
-    return replace(entitlements, journal=journal, reasons=reasons)
+    streams = [(entitlements, data), *windows]
+    reasons = entitlements.reasons
+    if journal.verification.ok and all(report.verification.ok for report, _ in streams):
+        found = {
+            report.verification.ledger: Window(verification=report.verification, data=held) for report, held in streams
+        }
+        reasons = (*reasons, *_pin_reasons(found, journal_data))
+        if not reasons:
+            reasons = (*reasons, *_window_reasons(found, entitlements.verification.ledger, journal_data))
+    return replace(entitlements, journal=journal, reasons=reasons, windows=tuple(report for report, _ in windows))
 
 
 def parse_resume(document: object, ledger: LedgerId) -> Resume:
-    """What the JSON of an earlier successful verification says about `ledger`, at its top level or in its journal. Raises BadInput."""
-    nested = document.get("journal") if isinstance(document, Mapping) else None
-    for item in (document, nested):
+    """What the JSON of an earlier successful verification says about `ledger`: itself, its journal or its windows. Raises BadInput."""
+    nested = [document.get("journal"), *_list(document.get("windows"))] if isinstance(document, Mapping) else []
+    for item in (document, *nested):
         if isinstance(item, Mapping) and item.get("ledger") == ledger and item.get("result") == "ok":
             length, head = item.get("length"), item.get("head")
             if type(length) is int and length >= 0 and isinstance(head, str) and len(head) == 64:
@@ -262,6 +289,10 @@ def _bound_reasons(seen: Verification, bounds: Bounds) -> list[Reason]:
         )
         reasons.append(Reason(code=BELOW_MIN_LENGTH.name, detail=detail))
     last = bounds.resume
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
     if last is not None and last.length > seen.length:
         detail = (
             f"{seen.ledger} had {last.length} entries when last verified and has {seen.length} now: it was truncated"
@@ -296,15 +327,18 @@ def _cross_check_reasons(data: bytes, seen: Verification, key: PublicKey) -> lis
     return [Reason(code=CROSS_CHECK_FAILED.name, detail=detail)]
 
 
-def _pin_reasons(entitlements: Verification, journal: Verification, journal_data: bytes) -> list[Reason]:
-    """The first journal entry whose pinned length and head are not those of the entitlement stream."""
-    if not (entitlements.ok and journal.ok):
-        return []
-    for index, event in _events(journal_data):
-        if event.ledger == entitlements.ledger:
-            n = event.ledger_length
-            if n > entitlements.length or entitlements.head_at(n) != event.ledger_head:
-                what = "entries are missing" if n > entitlements.length else "its history was rewritten"
+def _pin_reasons(streams: Windows, journal_data: bytes) -> list[Reason]:
+    """The first journal entry whose pinned length and head are not those of its entitlement stream.
+
+    Of a stream that a recovery gave up entries are missing, and the journal says so.
+    """
+    given_up = _given_up(journal_data)
+    for index, event in journal_events(journal_data):
+        seen = streams.get(event.ledger)
+        if seen is not None and event.ledger not in given_up:
+            n, found = event.ledger_length, seen.verification
+            if n > found.length or found.head_at(n) != event.ledger_head:
+                what = "entries are missing" if n > found.length else "its history was rewritten"
                 detail = f"journal entry {index} pins {event.ledger} at length {n}, which this stream is not: {what}"
                 return [Reason(code=JOURNAL_DISAGREES.name, detail=detail)]
     return []
@@ -314,7 +348,7 @@ def _document_reasons(journal_data: bytes, documents: Documents) -> list[Reason]
     """The documents that are missing, all of them in one reason."""
     missing = [
         (index, digest.hex())
-        for index, event in _events(journal_data)
+        for index, event in journal_events(journal_data)
         for digest in named_documents(event)
         if documents(digest.hex()) is None
     ]
@@ -325,12 +359,29 @@ def _document_reasons(journal_data: bytes, documents: Documents) -> list[Reason]
     return [Reason(code=DOCUMENT_MISSING.name, detail=detail)]
 
 
-def _events(journal_data: bytes) -> Iterator[tuple[int, JournalEvent]]:
+def journal_events(journal_data: bytes) -> Iterator[tuple[int, JournalEvent]]:
     """The events of a journal, up to the first that cannot be read."""
     offset = index = 0
     while offset < len(journal_data):
         try:
             envelope = cose.read(journal_data, offset)
+def _given_up(journal_data: bytes) -> set[LedgerId]:
+    """Entitlement ledgers that a recovery closed with entries missing."""
+    in_force: LedgerId | None = None
+    found: set[LedgerId] = set()
+    for _, event in journal_events(journal_data):
+        if isinstance(event, Recovered) and in_force is not None and event.ledger != in_force:
+            found.add(in_force)
+        in_force = event.to_ledger if isinstance(event, Rotated) else event.ledger
+    return found
+
+
+def _window_reasons(streams: Windows, current: LedgerId, journal_data: bytes) -> list[Reason]:
+    """Where the windows do not follow from each other as the journal's rotations say."""
+    faults = faults_of_windows(journal_events(journal_data), streams, current=current)
+    return [Reason(code=ROTATION_BROKEN.name, detail=fault) for fault in faults]
+
+
             event = decode_core(envelope.payload, "journal").event
         except (cose.BadEnvelope, BadCore):
             return

@@ -151,22 +151,21 @@ def read_receipt(data: bytes) -> tuple[Receipt, Statement]:
     return receipt, statement
 
 
-def apart(receipts: Iterable[bytes], journal: LedgerId) -> tuple[list[bytes], list[bytes]]:
-    """Receipts for the stream beside a journal, and those for the journal, each with the longest last and no more than are read at once.
+def apart(receipts: Iterable[bytes], *ledgers: LedgerId) -> list[list[bytes]]:
+    """Receipts that speak of none of `ledgers`, then those for each, with the longest last and no more than are read at once.
 
-    What speaks of a third ledger is told apart by the first; what cannot be read is in both.
+    What cannot be read is in all of them.
     """
-    beside: list[tuple[int, bytes]] = []
-    own: list[tuple[int, bytes]] = []
+    found: dict[LedgerId | None, list[tuple[int, bytes]]] = {ledger: [] for ledger in (None, *ledgers)}
     for sealed in dict.fromkeys(receipts):
         try:
             receipt = read_receipt(sealed)[0]
         except BadStatement:
-            beside.append((2**63, sealed))
-            own.append((2**63, sealed))
+            for items in found.values():
+                items.append((2**63, sealed))
             continue
-        (own if receipt.ledger == journal else beside).append((receipt.length, sealed))
-    return _newest(beside), _newest(own)
+        found.get(receipt.ledger, found[None]).append((receipt.length, sealed))
+    return [_newest(items) for items in found.values()]
 
 
 def _newest(found: list[tuple[int, bytes]]) -> list[bytes]:

@@ -82,6 +82,16 @@ def numbered(name: str, is_taken: Callable[[str], bool]) -> str:
     return found
 
 
+def name_of(ledger: LedgerId) -> str:
+    """What a window is called: `2026w50`, and `entitlements` for the first."""
+    return stream_of(ledger).removeprefix(f"{FIRST_WINDOW}:")
+
+
+def file_of(number: int, ledger: LedgerId) -> str:
+    """Where a bundle has a closed window, the `number`th from 0: `windows/0000-entitlements.cborseq`."""
+    return f"windows/{number:04d}-{stream_of(ledger).replace(':', '_')}.cborseq"
+
+
 def stem_of(claim: str) -> str | None:
     """What comes before the number of an id such as a claim that went on has: `c9` for `c9:2`. None for any other id."""
     match = _NUMBERED.fullmatch(claim)
@@ -168,7 +178,9 @@ def succession(journal: Iterable[tuple[int, JournalEvent]]) -> list[LedgerId]:
     return found
 
 
-def check_windows(journal: Iterable[tuple[int, JournalEvent]], windows: Windows, *, current: LedgerId) -> Iterator[str]:
+def faults_of_windows(
+    journal: Iterable[tuple[int, JournalEvent]], windows: Windows, *, current: LedgerId
+) -> Iterator[str]:
     """What is wrong with the rotations that a verified journal tells of, in words. `windows` are verified streams, `current` is in force.
 
     1 one ledger is in force at every entry, from `<steward>/entitlements` on · 2 a rotation goes from it to a new one that is there ·
@@ -296,8 +308,3 @@ def _first(window: Window, count: int) -> Iterator[Event]:
         envelope = cose.read(window.data, offset)
         offset = envelope.end
         yield decode_core(envelope.payload, "entitlements").event
-
-
-def name_of(ledger: LedgerId) -> str:
-    """What a window is called: `2026w50`, and `entitlements` for the first."""
-    return stream_of(ledger).removeprefix(f"{FIRST_WINDOW}:")

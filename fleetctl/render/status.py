@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fleetctl.diagnostics import Diagnostic
 from fleetctl.model.live import FleetRecord
 from fleetctl.model.operation import Operation
 from fleetctl.render.actors import actor_words, is_self_declared
@@ -14,7 +15,7 @@ from fleetctl.render.attestation import (
     attestation_json,
     attestation_notes,
 )
-from fleetctl.render.document import Block, Column, Document, Facts, Heading, Paragraph, Table, Verdict
+from fleetctl.render.document import Block, Column, Document, Facts, Heading, Items, Paragraph, Table, Verdict
 from fleetctl.render.plan import operation_blocks
 from fleetctl.render.words import Names, counted
 from fleetctl.units import format_ms
@@ -36,6 +37,28 @@ class FleetView(Protocol):
     def objects(self) -> int: ...
 
 
+class SpanView(Protocol):
+    """One window of the entitlement ledger."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> str: ...
+    @property
+    def began_ms(self) -> int: ...
+
+
+class WindowsView(Protocol):
+    """The windows of the entitlement ledger, the last in force, and when its rotation is due."""
+
+    @property
+    def spans(self) -> Sequence[SpanView]: ...
+    @property
+    def in_force(self) -> SpanView: ...
+    @property
+    def due_ms(self) -> int | None: ...
+
+
 class StatusView(Protocol):
     """What the engine answers to `status`."""
 
@@ -49,6 +72,10 @@ class StatusView(Protocol):
     def journal(self) -> Head: ...
     @property
     def usage(self) -> Head: ...
+    @property
+    def windows(self) -> WindowsView: ...
+    @property
+    def due(self) -> Diagnostic | None: ...
     @property
     def witnessed(self) -> WitnessedView: ...
     @property
@@ -98,12 +125,15 @@ def status_json(status: StatusView) -> dict[str, Any]:
         "state": status.state.hex(),
         "journal": _head_json(status.journal),
         "entitlements": _head_json(status.usage),
+        "window": _window_json(status.windows),
         "objects": dict(status.counts),
         "fleets": [_fleet_json(item) for item in status.fleets],
         "test_clock": status.test_clock,
     }
     if status.closed is not None:
         out["moved_to"] = status.closed
+    if status.due is not None:
+        out["diagnostics"] = [status.due.to_json()]
     return out | attestation_json(status.witnessed)
 
 
@@ -114,6 +144,7 @@ def status_document(status: StatusView) -> Document:
         ("state", status.state.hex()),
         ("journal", f"{counted(status.journal.length, 'entry', 'entries')}, head {status.journal.address.hex()}"),
         ("entitlements", f"{counted(status.usage.length, 'entry', 'entries')}, head {status.usage.address.hex()}"),
+        ("window", _window_words(status.windows)),
         *attestation_facts(status.witnessed),
     ]
     if status.test_clock:
@@ -134,6 +165,8 @@ def status_document(status: StatusView) -> Document:
             for item in status.fleets
         ]
         blocks += [Heading("Fleets, as last applied"), Table(columns, rows)]
+    if status.due is not None:
+        blocks.append(Items([(f"{status.due.code.name}: {status.due.detail}", "warn")]))
     return [*blocks, *attestation_notes(status.witnessed)]
 
 
@@ -165,6 +198,22 @@ def history_document(entries: Sequence[HistoryView], names: Names, subject: str 
         blocks += [Verdict(f"Entry {item.entry}, {format_ms(item.at_ms)}: {', '.join(about)}"), Facts(facts)]
         blocks += operation_blocks(item.operations, names)
     return blocks
+
+
+def _window_json(windows: WindowsView) -> dict[str, Any]:
+    """The window in force; `due` only where a root entitlement has a period; `earlier` are the closed ones, oldest first."""
+    span = windows.in_force
+    out: dict[str, Any] = {"name": span.name, "began": format_ms(span.began_ms)}
+    if windows.due_ms is not None:
+        out["due"] = format_ms(windows.due_ms)
+    return out | {"earlier": [item.name for item in windows.spans[:-1]]}
+
+
+def _window_words(windows: WindowsView) -> str:
+    span = windows.in_force
+    due = "" if windows.due_ms is None else f", due {format_ms(windows.due_ms)}"
+    earlier = len(windows.spans) - 1
+    return f"{span.name} since {format_ms(span.began_ms)}{due}{f', {earlier} before it' if earlier else ''}"
 
 
 def _head_json(head: Head) -> dict[str, Any]:
