@@ -96,6 +96,7 @@ def audit_own(engine: Engine, known: Known) -> Report:
         steward=known.steward,
         receipts=tuple(read_receipts(known.receipts)),
         roster=tuple(roster_of(known.witness_keys)),
+        required=known.required_witnesses,
         bounds=lambda ledger, beside: bounds_of(known, ledger, beside=beside, windows=() if beside else windows),
     )
     return audit_engine(engine, given, cross_check=known.cross_check)

@@ -55,7 +55,7 @@ def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
 class Given:
     """What an auditor of the engine's own ledgers knows from elsewhere; the engine's keys and names where nothing is given.
 
-    `bounds(ledger, beside)` are the bounds for a ledger; `beside` are the journal and closed windows. Keys of `roster` go before those that
+    `required` witnesses are asked for, or as many as the settings say when those are more. `bounds(ledger, beside)` are the bounds for a ledger; `beside` are the journal and closed windows. Keys of `roster` go before those that
     the settings have for the same witness.
     """
 
@@ -63,6 +63,7 @@ class Given:
     steward: str | None = None
     receipts: Sequence[bytes] = ()
     roster: Sequence[WitnessKey] = ()
+    required: int = 0
     bounds: Callable[[LedgerId, bool], Bounds] = lambda _ledger, _beside: Bounds()
 
 
@@ -120,6 +121,7 @@ def _audit(
         now_ms=engine.clock.now_ms(),
         receipts=receipts,
         roster=known,
+        required=max(given.required, read_settings(reader).required_witnesses, 1),
         bounds=given.bounds(ledger, stream != usage_stream(reader)),
         cross_check=cross_check,
     )

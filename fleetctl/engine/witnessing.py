@@ -5,7 +5,7 @@ Nothing is shown before it is committed, and whatever a witness does, what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,13 +20,14 @@ from fleetctl.ledger import cose
 from fleetctl.ledger.audit import RECEIPT_FAILED
 from fleetctl.ledger.chain import Head, address_of, empty, genesis
 from fleetctl.ledger.identifiers import stream_of
-from fleetctl.ledger.keys import public_key
+from fleetctl.ledger.keys import PublicKey, public_key
 from fleetctl.ledger.receipts import (
     FAILING,
     MAX_RECEIPTS,
     Attestation,
     Judged,
     WitnessKey,
+    covered_by_key,
     grading,
     judge,
     read_receipt,
@@ -69,6 +70,10 @@ class Witnessed:
     covering: int = 0
     """Independent witnesses, counted by key, whose receipts cover both ledgers as far as was asked."""
     required: int = 0
+    missing: tuple[str, ...] = ()
+    """Independent witnesses of the settings that do not."""
+    known: int = 0
+    """How many independent witnesses the settings name, counted by key."""
     notes: tuple[str, ...] = ()
 
     def enough(self, at_least: int = 0) -> bool:
@@ -79,11 +84,12 @@ class Witnessed:
 def roster(settings: SettingsBody, witnesses: Iterable[Witness] = ()) -> list[WitnessKey]:
     """The witnesses that the engine's settings name, with their keys.
 
-    One is co-located when the settings say so, or when it is one of `witnesses` that says so itself.
+    One is co-located when the settings say so, or when it is one of `witnesses` that says so itself, under whatever name.
     """
     beside = {*settings.co_located, *(item.id for item in witnesses if item.co_located)}
+    keys_beside = {key for id, key in settings.witnesses.items() if id in beside}
     return [
-        WitnessKey(witness=id, key=public_key(bytes.fromhex(key)), co_located=id in beside)
+        WitnessKey(witness=id, key=public_key(bytes.fromhex(key)), co_located=key in keys_beside)
         for id, key in sorted(settings.witnesses.items())
     ]
 
@@ -132,12 +138,8 @@ def newest_answers(engine: Engine, streams: Iterable[str]) -> list[tuple[str, by
 
     It is asked before the state is read that the receipts are compared with: heads only grow.
     """
-    return [
-        (stream, sealed)
-        for witness in engine.witnesses
-        for stream in streams
-        if (sealed := _newest(witness, engine.ledger(stream))) is not None
-    ]
+    wanted = list(streams)
+    return [item for witness in engine.witnesses for item in _newest(engine, witness, wanted)]
 
 
 def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verification], *, full: bool) -> None:
@@ -185,6 +187,8 @@ def witness_heads(engine: Engine) -> Witnessed:
                     fresh += _receipts(engine, witness, stream, head)
                 except FleetctlError as error:
                     notes.append(_note(witness.id, error.diagnostics[0].detail))
+                    if isinstance(error, Unreachable):  # it is not waited for once for each ledger
+                        break
     except KeyboardInterrupt:
         notes.append("interrupted; finish with `fleetctl ledger witness`")
     if fresh:
@@ -214,10 +218,10 @@ def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int
             newest = _newest_by_witness(kept or reader.receipts(stream))
             judged = [_judge(engine, reader, stream, item.sealed, known) for item in newest]
             by_stream.append((stream, head, judged))
-    grades = [grading(judged, head.length) for _, head, judged in by_stream]
+    grades = [grading(judged, head.length, settings.required_witnesses) for _, head, judged in by_stream]
     wanted = heads or {}
     covering = set.intersection(
-        *(_covering(judged, known, wanted.get(stream, head.length)) for stream, head, judged in by_stream)
+        *(_covering(judged, wanted.get(stream, head.length)) for stream, head, judged in by_stream)
     )
     return Witnessed(
         grade=_weakest([item.grade for item in grades]),
@@ -236,6 +240,8 @@ def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int
         co_located=any(item.co_located for item in grades),
         covering=len(covering),
         required=settings.required_witnesses,
+        missing=tuple(item.witness for item in known if not item.co_located and item.key not in covering),
+        known=len({item.key for item in known if not item.co_located}),
         notes=tuple(notes),
     )
 
@@ -252,14 +258,15 @@ def _unsigned_windows(engine: Engine, reader: Reader) -> dict[str, Head]:
 
 
 def journal_covered(engine: Engine) -> list[range]:
-    """The places of the journal that receipts of independent witnesses cover, those that are kept."""
+    """The places of the journal that as many independent witnesses cover as the settings require, by the receipts that are kept."""
     out = []
     with engine.store.read() as reader:
-        known = roster(read_settings(reader), engine.witnesses)
+        settings = read_settings(reader)
+        known, required = roster(settings, engine.witnesses), settings.required_witnesses
         for part in parts(engine, reader):
             newest = _newest_by_witness(reader.receipts(part.stream))
             judged = [_judge(engine, reader, part.stream, item.sealed, known) for item in newest]
-            covered = grading(judged, part.length).witnessed_length or 0
+            covered = grading(judged, part.length, required).witnessed_length or 0
             out.append(range(part.start, part.start + covered))
     return out
 
@@ -328,11 +335,17 @@ def _on_chain(engine: Engine, reader: Reader, stream: str, place: Head) -> bool:
     return place.length <= head.length and _address_at(reader, head, place.length) == place.address
 
 
-def _newest(witness: Witness, ledger: str) -> bytes | None:
-    try:
-        return witness.head(ledger)
-    except (Unreachable, NotVerified):
-        return None
+def _newest(engine: Engine, witness: Witness, streams: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """What one witness says of streams. One that does not answer for the first is not waited for again."""
+    for stream in streams:
+        try:
+            sealed = witness.head(engine.ledger(stream))
+        except Unreachable:
+            return
+        except NotVerified:
+            continue
+        if sealed is not None:
+            yield stream, sealed
 
 
 def _newest_by_witness(receipts: Iterable[StoredReceipt]) -> list[StoredReceipt]:
@@ -383,17 +396,9 @@ def _address_at(reader: Reader, head: Head, length: int) -> bytes:
         raise Tampered(ROLLED_BACK.at(f"entry {length - 1} of {head.ledger} cannot be read: {error}")) from None
 
 
-def _covering(judged: Iterable[Judged], known: Sequence[WitnessKey], length: int) -> set[bytes]:
+def _covering(judged: Iterable[Judged], length: int) -> set[PublicKey]:
     """Keys of independent witnesses whose receipts cover the ledger to at least `length`."""
-    keys = {item.witness: bytes(item.key) for item in known}
-    return {
-        keys[item.receipt.witness]
-        for item in judged
-        if item.receipt is not None
-        and item.verdict in ("witnessed", "prefix")
-        and item.receipt.length >= length
-        and not item.co_located
-    }
+    return {key for key, covered in covered_by_key(judged).items() if covered >= length}
 
 
 def _weakest(grades: Sequence[Attestation]) -> Attestation:

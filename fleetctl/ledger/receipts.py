@@ -90,6 +90,8 @@ class Judged:
 
     verdict: Verdict
     receipt: Receipt | None
+    key: PublicKey | None = None
+    """What it is signed with, of the roster."""
     co_located: bool = False
     detail: str = ""
 
@@ -218,7 +220,7 @@ class _Court:
         if receipt.ledger != ledger or receipt.steward != steward_of(ledger):
             return Judged(verdict="wrong-ledger", receipt=receipt, detail=f"it is about {receipt.ledger}")
         verdict, detail = self._compare(receipt)
-        return Judged(verdict=verdict, receipt=receipt, co_located=signed.co_located, detail=detail)
+        return Judged(verdict=verdict, receipt=receipt, key=signed.key, co_located=signed.co_located, detail=detail)
 
     def _compare(self, receipt: Receipt) -> tuple[Verdict, str]:
         ledger, n = self.verification, receipt.length
@@ -243,14 +245,15 @@ _SIGNED: frozenset[Verdict] = frozenset(("witnessed", "prefix", "fork", "ahead",
 
 
 def _without_equivocation(judged: list[Judged]) -> list[Judged]:
-    """One witness, one length, two heads: both receipts say so."""
-    heads: dict[tuple[str, int], set[bytes]] = {}
-    for receipt in _signed(judged):
-        heads.setdefault((receipt.witness, receipt.length), set()).add(receipt.head)
+    """One witness, one length, two heads: both receipts say so. A witness is its key, whatever names it has."""
+    heads: dict[tuple[PublicKey | None, int], set[bytes]] = {}
+    for item in judged:
+        if item.receipt and item.verdict in _SIGNED:
+            heads.setdefault((item.key, item.receipt.length), set()).add(item.receipt.head)
     out = []
     for item in judged:
         read = item.receipt
-        if read and item.verdict in _SIGNED and len(heads[read.witness, read.length]) > 1:
+        if read and item.verdict in _SIGNED and len(heads[item.key, read.length]) > 1:
             detail = f"{read.witness} signed two heads at {read.length}; keep both receipts"
             item = replace(item, verdict="witness-equivocation", detail=detail)
         out.append(item)
@@ -261,11 +264,24 @@ def _signed(judged: Iterable[Judged]) -> list[Receipt]:
     return [item.receipt for item in judged if item.receipt and item.verdict in _SIGNED]
 
 
-def grading(judged: Sequence[Judged], length: int) -> Grading:
-    """The grade of a ledger of `length` entries by the greatest length that an independent witness covers (pool/1 §6.8)."""
+def covered_by_key(judged: Iterable[Judged]) -> dict[PublicKey, int]:
+    """The greatest length that each independent witness covers. Witnesses are counted by key: two names of one key are one."""
+    covered: dict[PublicKey, int] = {}
+    for item in judged:
+        if item.receipt and item.key and item.verdict in ("witnessed", "prefix") and not item.co_located:
+            covered[item.key] = max(covered.get(item.key, 0), item.receipt.length)
+    return covered
+
+
+def grading(judged: Sequence[Judged], length: int, required: int = 1) -> Grading:
+    """The grade of a ledger of `length` entries by the greatest length that `required` independent witnesses cover (pool/1 §6.8).
+
+    Fewer than one are never enough.
+    """
     covering = [item for item in judged if item.receipt and item.verdict in ("witnessed", "prefix")]
-    covered = [item.receipt.length for item in covering if item.receipt and not item.co_located]
-    most = max(covered, default=None)
+    covered = sorted(covered_by_key(judged).values(), reverse=True)
+    needed = max(required, 1)
+    most = covered[needed - 1] if len(covered) >= needed else None
     if most is not None and (most == length or most > 0):
         return Grading(grade="witnessed" if most == length else "witnessed-to", witnessed_length=most, co_located=False)
     return Grading(grade="self-attested", witnessed_length=None, co_located=any(item.co_located for item in covering))

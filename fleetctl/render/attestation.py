@@ -35,11 +35,15 @@ class WitnessedView(Protocol):
     @property
     def required(self) -> int: ...
     @property
+    def missing(self) -> Sequence[str]: ...
+    @property
+    def known(self) -> int: ...
+    @property
     def notes(self) -> Sequence[str]: ...
 
 
 def attestation_json(found: WitnessedView) -> dict[str, Any]:
-    """`grade`, `co_located`, `receipts`, and `notes` when there are any."""
+    """`grade`, `co_located`, `receipts`; `witnesses` where several are known or some are required; `notes` when there are any."""
     out: dict[str, Any] = {
         "grade": found.grade,
         "co_located": found.co_located,
@@ -48,6 +52,12 @@ def attestation_json(found: WitnessedView) -> dict[str, Any]:
             for item in found.receipts
         ],
     }
+    if found.required or found.known > 1:
+        out["witnesses"] = {
+            "required": found.required,
+            "covering": found.covering,
+            "missing": list(found.missing),
+        }
     if found.notes:
         out["notes"] = list(dict.fromkeys(found.notes))
     return out
@@ -56,8 +66,10 @@ def attestation_json(found: WitnessedView) -> dict[str, Any]:
 def attestation_facts(found: WitnessedView) -> list[tuple[str, str]]:
     """Names and values for a list of facts."""
     facts = [("grade", f"{found.grade}{' (the witness is co-located)' if found.co_located else ''}")]
-    if found.required:
-        facts.append(("witnesses", f"{found.covering} of {found.required} required"))
+    if found.required or found.known > 1:
+        asked = f" of {found.required} required" if found.required else f" of {found.known}"
+        missing = f"; not {', '.join(found.missing)}" if found.missing else ""
+        facts.append(("witnesses", f"{found.covering}{asked}{missing}"))
     facts += [(f"  {item.stream}", f"{item.verdict} at {item.length} by {item.witness}") for item in found.receipts]
     return facts
 

@@ -95,6 +95,14 @@ def export(settings: Settings, stream: str | None, out: Path | None, bundle: Pat
 @STREAM
 @click.option("--receipt", "receipts", metavar="FILE", multiple=True, type=FILE_PATH, help="A witness's receipt.")
 @click.option("--witness-key", "witness_keys", metavar="ID=PUB", multiple=True, help="A witness's public key.")
+@click.option(
+    "--required-witnesses",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many, counted by key, make it a witnessed one; the engine's own settings may ask for more.",
+)
 @click.option("--min-length", metavar="N", type=Count(min=0), help="Fail a shorter ledger.")
 @click.option(
     "--max-receipt-age", "max_receipt_age_ms", metavar="DURATION", type=DURATION, help="Older receipts do not count."
