@@ -11,9 +11,10 @@ import pytest
 from fleetctl.engine import builders, calls, claims, drifting
 from fleetctl.engine.apply import Unwitnessed, apply_plan
 from fleetctl.engine.context import Engine
+from fleetctl.engine.history import engine_history
 from fleetctl.engine.ledgers import audit_engine
 from fleetctl.engine.planning import Source
-from fleetctl.errors import NotVerified, WitnessMissing
+from fleetctl.errors import NotVerified, Unreachable, WitnessMissing
 from fleetctl.ledger.chain import Head
 from fleetctl.ledger.keys import Signer
 from fleetctl.ledger.receipts import SKEW_MS, read_receipt
@@ -111,9 +112,12 @@ def test_required_witnesses_are_counted_by_key_and_each_must_cover_both_heads(tm
     error = caught.value
     assert isinstance(error, WitnessMissing) and error.exit_code == 5
     assert (error.receipt.result, error.receipt.entry, error.receipt.witnessed.covering) == ("applied", 0, 2)
-    assert error.receipt.witnessed.grade == "witnessed"
+    assert (error.receipt.witnessed.grade, error.receipt.witnessed.missing) == ("self-attested", (B.kid,))
+    assert audit_engine(engine).grading.grade == "self-attested"
     down.answers = True
-    assert te.witness(engine).covering == 3
+    found = te.witness(engine)
+    assert (found.covering, found.grade, found.missing) == (3, "witnessed", ())
+    assert audit_engine(engine).grading.grade == "witnessed"
     # Already applied, and now with its witnesses: exit 0.
     assert apply_plan(engine, _same_plan(tmp_path)).result == "already-applied"
 
@@ -128,7 +132,54 @@ def test_two_names_of_one_key_are_one_witness(tmp_path: Path) -> None:
     engine = engine_with(tmp_path, te.InProcess(signer=A), te.InProcess(signer=twin), required=2, known=(A, twin))
     with pytest.raises(Unwitnessed) as caught:
         te.applied(engine, te.one_pool())
-    assert caught.value.receipt.witnessed.covering == 1
+    found = caught.value.receipt.witnessed
+    assert (found.covering, found.known, found.grade) == (1, 1, "self-attested")
+    assert any("1 of 2 required witnesses, counted by key" in note for note in audit_engine(engine).notes)
+
+
+def test_a_key_beside_the_engine_is_so_under_every_name(tmp_path: Path) -> None:
+    twin = signer("witness-b", A.kid)
+    engine = engine_with(
+        tmp_path, te.InProcess(signer=A), te.InProcess(signer=twin), known=(A, twin), co_located=(A.kid,), required=1
+    )
+    with pytest.raises(Unwitnessed) as caught:
+        te.applied(engine, te.one_pool())
+    found = caught.value.receipt.witnessed
+    assert (found.covering, found.known, found.grade, found.co_located) == (0, 0, "self-attested", True)
+
+
+def test_what_fewer_than_required_have_signed_is_not_witnessed(tmp_path: Path) -> None:
+    """Two of two have signed the first apply, one of them the second: witnessed to the first."""
+    down = te.Down(te.InProcess(signer=B), answers=True)
+    engine = engine_with(tmp_path, te.InProcess(signer=A), down, required=2)
+    te.applied(engine, te.one_pool())
+    down.answers = False
+    with pytest.raises(Unwitnessed) as caught:
+        te.applied(engine, te.one_pool(1))
+    assert caught.value.receipt.witnessed.grade == "witnessed-to"
+    report = audit_engine(engine).journal
+    assert report is not None and (report.grading.grade, report.grading.witnessed_length) == ("witnessed-to", 1)
+    assert [item.witnessed for item in engine_history(engine, None)] == [True, False]
+
+
+def test_a_witness_that_hangs_is_waited_for_once_in_each_phase(tmp_path: Path) -> None:
+    """Not once for each ledger: before the commit it is asked one question, after it one."""
+    asked: list[str] = []
+
+    @dataclass
+    class Hanging(Refusing):
+        def head(self, ledger: str) -> bytes | None:
+            asked.append("head")
+            raise Unreachable(te.TEST_WITNESS.at("no answer in time"))
+
+        def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
+            asked.append("advance")
+            raise Unreachable(te.TEST_WITNESS.at("no answer in time"))
+
+    engine = engine_with(tmp_path, Hanging(), te.InProcess(signer=B))
+    receipt = te.applied(engine, te.one_pool())
+    assert asked == ["head", "advance"]
+    assert receipt.witnessed.covering == 1 and len(receipt.witnessed.notes) == 1
 
 
 @pytest.mark.parametrize("required", [0, 1])
