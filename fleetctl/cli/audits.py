@@ -41,6 +41,7 @@ class Known:
     steward: str | None = None
     receipts: Sequence[Path] = ()
     witness_keys: Sequence[str] = ()
+    required_witnesses: int = 1
     min_length: int | None = None
     max_receipt_age_ms: int | None = None
     resume: Path | None = None
@@ -172,6 +173,7 @@ def _audit(
         now_ms=now_ms,
         receipts=[*receipts, *answers][-MAX_RECEIPTS:] if answers else receipts,
         roster=roster,
+        required=known.required_witnesses,
         bounds=bounds_of(known, ledger, beside=beside, windows=windows),
         cross_check=known.cross_check,
     )

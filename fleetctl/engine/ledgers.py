@@ -75,8 +75,8 @@ def audit_engine(engine: Engine, given: Given | None = None, *, cross_check: boo
         streams = _audited(engine, reader)
     answers = newest_answers(engine, streams)
     with engine.store.read() as reader:
-        known = _roster(engine, reader, given)
         streams = _audited(engine, reader)
+        known = _roster(engine, reader, given)
         kept = [item.sealed for stream in streams for item in reader.receipts(stream)]
         receipts = apart(
             [*kept, *given.receipts, *(sealed for _, sealed in answers)],

@@ -1,0 +1,411 @@
+"""A whole-ledger audit: streams, receipts and bounds into the one report that `fleetctl ledger verify` prints (cli.md "Verifying a ledger").
+
+What no reader can see is said in the report: entries cut from the tail of a ledger that nobody witnessed, and a rollback to an older
+prefix together with its older receipt, unless a bound given from outside contradicts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+
+from fleetctl.diagnostics import code
+from fleetctl.errors import BadInput, NotVerified
+from fleetctl.frozen import dataclass
+from fleetctl.ledger import cose
+from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
+from fleetctl.ledger.entries import BadCore, JournalEvent, Recovered, Rotated, decode_core
+from fleetctl.ledger.identifiers import LedgerId
+from fleetctl.ledger.keys import PublicKey
+from fleetctl.ledger.receipts import (
+    FAILING,
+    Grading,
+    Judged,
+    WitnessKey,
+    clock_warnings,
+    covered_by_key,
+    grading,
+    judge,
+)
+from fleetctl.ledger.verify import AXES, LEDGER_FAULT, Verification, examine
+from fleetctl.ledger.windows import ROTATION_BROKEN, Window, Windows, faults_of_windows
+
+BELOW_MIN_LENGTH = code(
+    "below-min-length",
+    "A ledger is shorter than asked for",
+    trigger="`ledger verify --min-length N` on a ledger of fewer entries",
+    exit_code=3,
+)
+RESUME_MISMATCH = code(
+    "resume-mismatch",
+    "A ledger does not continue the one verified last time",
+    trigger="`ledger verify --resume FILE` when entries are missing or history has changed since",
+    exit_code=3,
+)
+RECEIPT_FAILED = code(
+    "receipt-failed",
+    "A witness receipt contradicts the ledger, or is not what it claims to be",
+    trigger="a receipt with verdict fork, ahead, bad-signature, malformed, not-independent or witness-equivocation",
+    exit_code=3,
+)
+JOURNAL_DISAGREES = code(
+    "journal-disagrees",
+    "The journal pins an entitlement ledger that is not this one",
+    trigger="a journal entry whose ledger length and head differ from the entitlement stream beside it",
+    exit_code=3,
+)
+CROSS_CHECK_FAILED = code(
+    "cross-check-failed",
+    "The second opinion refuses an entry that verified",
+    trigger="`ledger verify --cross-check` when pycose does not verify an entry",
+    exit_code=3,
+)
+BAD_RESUME = code(
+    "bad-resume-file",
+    "A `--resume` file is not the JSON of a verification of this ledger",
+    trigger="`ledger verify --resume FILE` with another file, a failed verification, or another ledger's",
+)
+
+TAIL_NOTE = (
+    "self-attested: the steward's own signatures only; entries cut from the end, or a whole history rewritten by the steward, "
+    "would not show"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """How far a stream went when it was last verified."""
+
+    ledger: LedgerId
+    length: int
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What the auditor knows from outside the files."""
+
+    min_length: int | None = None
+    max_receipt_age_ms: int | None = None
+    resume: Resume | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A failure that belongs to no axis."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an audit of one stream found; `journal` is the report of the journal beside it, `windows` those of the closed windows
+    before it, oldest first.
+    """
+
+    verification: Verification
+    receipts: tuple[Judged, ...]
+    grading: Grading
+    reasons: tuple[Reason, ...] = ()
+    notes: tuple[str, ...] = ()
+    resumed_from: int | None = None
+    journal: Report | None = field(default=None)
+    windows: tuple[Report, ...] = ()
+
+    @property
+    def others(self) -> tuple[Report, ...]:
+        """The reports beside this one."""
+        return (*self.windows, *((self.journal,) if self.journal is not None else ()))
+
+    @property
+    def ok(self) -> bool:
+        """Whether this stream and those beside it hold, receipts and bounds included."""
+        return self.verification.ok and not self.reasons and all(item.ok for item in self.others)
+
+    def require(self) -> Report:
+        """Itself, when everything holds. Raises NotVerified."""
+        if self.ok:
+            return self
+        found = [
+            LEDGER_FAULT.at(f"{self.verification.ledger}: entry {fault.index} fails {fault.axis} with {fault.code}")
+            for fault in self.verification.first.values()
+        ]
+        found += [_REASONS[reason.code].at(reason.detail) for reason in self.reasons]
+        for item in self.others:
+            try:
+                item.require()
+            except NotVerified as error:
+                found += error.diagnostics
+        raise NotVerified(found)
+
+    def to_json(self) -> dict[str, object]:
+        """The JSON of `fleetctl ledger verify`; `reasons` and `notes` are there when there are any."""
+        seen = self.verification
+        first = seen.first_fault
+        out: dict[str, object] = {
+            "result": "ok" if self.ok else "failed",
+            "ledger": seen.ledger,
+            "length": seen.length,
+            "head": seen.head.hex(),
+            "grade": self.grading.grade,
+            "co_located": self.grading.co_located,
+        }
+        if self.grading.witnessed_length is not None:
+            out["witnessed_length"] = self.grading.witnessed_length
+        if self.resumed_from is not None:
+            out["resumed_from"] = self.resumed_from
+        out["first_fault"] = {"index": first.index, "axis": first.axis, "code": first.code} if first else None
+        out["axes"] = {axis: _axis_json(seen, axis) for axis in AXES}
+        out["receipts"] = [item.to_json() for item in self.receipts]
+        if self.reasons:
+            out["reasons"] = list(dict.fromkeys(reason.code for reason in self.reasons))
+        if self.reasons or self.notes:
+            out["notes"] = [*(reason.detail for reason in self.reasons), *self.notes]
+        usage = seen.usage if self.ok else None
+        if usage is not None:
+            out["usage"] = {
+                name: {
+                    "spent_uj": item.spent_uj,
+                    "reserved_uj": item.reserved_uj,
+                    "devices": item.devices,
+                    "grade": item.grade,
+                }
+                for name, item in usage.items()
+            }
+        if self.journal is not None:
+            out["journal"] = self.journal.to_json()
+        if self.windows:
+            out["windows"] = [item.to_json() for item in self.windows]
+        return out
+
+
+_REASONS = {
+    item.name: item
+    for item in (
+        BELOW_MIN_LENGTH,
+        RESUME_MISMATCH,
+        RECEIPT_FAILED,
+        JOURNAL_DISAGREES,
+        CROSS_CHECK_FAILED,
+        DOCUMENT_MISSING,
+        ROTATION_BROKEN,
+    )
+}
+
+
+def audit(
+    data: bytes,
+    *,
+    ledger: LedgerId,
+    key: PublicKey,
+    now_ms: int,
+    receipts: Sequence[bytes] = (),
+    roster: Sequence[WitnessKey] = (),
+    other_steward_keys: Sequence[PublicKey] = (),
+    required: int = 1,
+    bounds: Bounds | None = None,
+    cross_check: bool = False,
+    processes: int | None = None,
+) -> Report:
+    """Verify one stream and weigh what speaks for it. Raises BadInput for arguments that cannot be used, nothing for what is in `data`.
+
+    `other_steward_keys` are keys the steward had or has besides `key`: a witness may hold none of them. `required` independent
+    witnesses, counted by key, make the ledger a witnessed one.
+    """
+    bounds = bounds or Bounds()
+    seen = examine(data, ledger=ledger, key=key, processes=processes)
+    judged = judge(
+        receipts,
+        seen,
+        steward_keys=(key, *other_steward_keys),
+        roster=roster,
+        now_ms=now_ms,
+        max_age_ms=bounds.max_receipt_age_ms,
+    )
+    grade = grading(judged, seen.length, required)
+    reasons = [*_bound_reasons(seen, bounds), *_receipt_reasons(judged)]
+    if cross_check:
+        reasons += _cross_check_reasons(data, seen, key)
+    notes = clock_warnings(judged)
+    if grade.grade == "self-attested":
+        notes.insert(0, TAIL_NOTE)
+    if required > 1:
+        notes += _required_notes(judged, seen.length, required)
+    resumed_from = bounds.resume.length if bounds.resume else None
+    return Report(
+        verification=seen,
+        receipts=tuple(judged),
+        grading=grade,
+        reasons=tuple(reasons),
+        notes=tuple(notes),
+        resumed_from=resumed_from,
+    )
+
+
+def with_journal(
+    entitlements: Report,
+    journal: Report,
+    journal_data: bytes,
+    documents: Documents | None = None,
+    *,
+    data: bytes = b"",
+    windows: Sequence[tuple[Report, bytes]] = (),
+) -> Report:
+    """All streams in one report. Every journal entry also pins the entitlement ledger as it stood; they must tell one story.
+
+    `documents` are those beside the journal, which then must hold every one that it names. `data` are the bytes of `entitlements`,
+    `windows` the closed windows before it with theirs, oldest first.
+    """
+    if documents is not None and journal.verification.ok:
+        journal = replace(journal, reasons=(*journal.reasons, *_document_reasons(journal_data, documents)))
+    streams = [(entitlements, data), *windows]
+    reasons = entitlements.reasons
+    if journal.verification.ok and all(report.verification.ok for report, _ in streams):
+        found = {
+            report.verification.ledger: Window(verification=report.verification, data=held) for report, held in streams
+        }
+        reasons = (*reasons, *_pin_reasons(found, journal_data))
+        if not reasons:
+            reasons = (*reasons, *_window_reasons(found, entitlements.verification.ledger, journal_data))
+    return replace(entitlements, journal=journal, reasons=reasons, windows=tuple(report for report, _ in windows))
+
+
+def parse_resume(document: object, ledger: LedgerId) -> Resume:
+    """What the JSON of an earlier successful verification says about `ledger`: itself, its journal or its windows. Raises BadInput."""
+    nested = [document.get("journal"), *_list(document.get("windows"))] if isinstance(document, Mapping) else []
+    for item in (document, *nested):
+        if isinstance(item, Mapping) and item.get("ledger") == ledger and item.get("result") == "ok":
+            length, head = item.get("length"), item.get("head")
+            if type(length) is int and length >= 0 and isinstance(head, str) and len(head) == 64:
+                try:
+                    return Resume(ledger=ledger, length=length, head=bytes.fromhex(head))
+                except ValueError:
+                    break
+    raise BadInput(
+        BAD_RESUME.at(
+            f"it holds no successful verification of {ledger}; give the output of `ledger verify --format json`"
+        )
+    )
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _axis_json(seen: Verification, axis: str) -> dict[str, object]:
+    fault = next((item for name, item in seen.first.items() if name == axis), None)
+    return {"ok": False, "index": fault.index, "code": fault.code} if fault else {"ok": True}
+
+
+def _bound_reasons(seen: Verification, bounds: Bounds) -> list[Reason]:
+    reasons = []
+    if bounds.min_length is not None and seen.length < bounds.min_length:
+        detail = (
+            f"{seen.ledger} has the length {seen.length} where {bounds.min_length} is expected: entries are missing"
+        )
+        reasons.append(Reason(code=BELOW_MIN_LENGTH.name, detail=detail))
+    last = bounds.resume
+    if last is not None and last.length > seen.length:
+        detail = (
+            f"{seen.ledger} had {last.length} entries when last verified and has {seen.length} now: it was truncated"
+        )
+        reasons.append(Reason(code=RESUME_MISMATCH.name, detail=detail))
+    elif last is not None and seen.head_at(last.length) != last.head:
+        detail = f"{seen.ledger} has another head at {last.length} than when last verified: its history was rewritten"
+        reasons.append(Reason(code=RESUME_MISMATCH.name, detail=detail))
+    return reasons
+
+
+def _receipt_reasons(judged: Sequence[Judged]) -> list[Reason]:
+    return [
+        Reason(
+            code=RECEIPT_FAILED.name,
+            detail=f"receipt {index + 1} by {item.receipt.witness if item.receipt else 'nobody known'}: "
+            f"{item.verdict}; {item.detail}",
+        )
+        for index, item in enumerate(judged)
+        if item.verdict in FAILING
+    ]
+
+
+def _required_notes(judged: Sequence[Judged], length: int, required: int) -> list[str]:
+    """How many of the required witnesses are there, where they are not."""
+    covering = sum(covered >= length for covered in covered_by_key(judged).values())
+    if covering >= required:
+        return []
+    return [f"{covering} of {required} required witnesses, counted by key, cover all {length} entries"]
+
+
+def _cross_check_reasons(data: bytes, seen: Verification, key: PublicKey) -> list[Reason]:
+    from fleetctl.ledger.crosscheck import disagreements
+
+    known = {fault.index for fault in seen.faults if fault.axis == "authenticity"}
+    found = [index for index in disagreements(data, ledger=seen.ledger, key=key) if index not in known]
+    if not found or seen.fault_count > len(seen.faults):
+        return []
+    detail = f"pycose does not verify entry {found[0]} of {seen.ledger} ({len(found)} in all); report this as a defect"
+    return [Reason(code=CROSS_CHECK_FAILED.name, detail=detail)]
+
+
+def _pin_reasons(streams: Windows, journal_data: bytes) -> list[Reason]:
+    """The first journal entry whose pinned length and head are not those of its entitlement stream.
+
+    Of a stream that a recovery gave up entries are missing, and the journal says so.
+    """
+    given_up = _given_up(journal_data)
+    for index, event in journal_events(journal_data):
+        seen = streams.get(event.ledger)
+        if seen is not None and event.ledger not in given_up:
+            n, found = event.ledger_length, seen.verification
+            if n > found.length or found.head_at(n) != event.ledger_head:
+                what = "entries are missing" if n > found.length else "its history was rewritten"
+                detail = f"journal entry {index} pins {event.ledger} at length {n}, which this stream is not: {what}"
+                return [Reason(code=JOURNAL_DISAGREES.name, detail=detail)]
+    return []
+
+
+def _given_up(journal_data: bytes) -> set[LedgerId]:
+    """Entitlement ledgers that a recovery closed with entries missing."""
+    in_force: LedgerId | None = None
+    found: set[LedgerId] = set()
+    for _, event in journal_events(journal_data):
+        if isinstance(event, Recovered) and in_force is not None and event.ledger != in_force:
+            found.add(in_force)
+        in_force = event.to_ledger if isinstance(event, Rotated) else event.ledger
+    return found
+
+
+def _window_reasons(streams: Windows, current: LedgerId, journal_data: bytes) -> list[Reason]:
+    """Where the windows do not follow from each other as the journal's rotations say."""
+    faults = faults_of_windows(journal_events(journal_data), streams, current=current)
+    return [Reason(code=ROTATION_BROKEN.name, detail=fault) for fault in faults]
+
+
+def _document_reasons(journal_data: bytes, documents: Documents) -> list[Reason]:
+    """The documents that are missing, all of them in one reason."""
+    missing = [
+        (index, digest.hex())
+        for index, event in journal_events(journal_data)
+        for digest in named_documents(event)
+        if documents(digest.hex()) is None
+    ]
+    if not missing:
+        return []
+    index, digest = missing[0]
+    detail = f"journal entry {index} names document {digest}, which is missing or was changed ({len(missing)} in all)"
+    return [Reason(code=DOCUMENT_MISSING.name, detail=detail)]
+
+
+def journal_events(journal_data: bytes) -> Iterator[tuple[int, JournalEvent]]:
+    """The events of a journal, up to the first that cannot be read."""
+    offset = index = 0
+    while offset < len(journal_data):
+        try:
+            envelope = cose.read(journal_data, offset)
+            event = decode_core(envelope.payload, "journal").event
+        except (cose.BadEnvelope, BadCore):
+            return
+        if isinstance(event, JournalEvent):
+            yield index, event
+        offset, index = envelope.end, index + 1
