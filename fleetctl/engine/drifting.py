@@ -61,7 +61,6 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
             journal = verify_stream(engine, reader, journal_stream(reader))
             snapshot = load_snapshot(engine, reader, usages)
             check_state(engine, reader, digests_of(snapshot.objects))
-        due = rotation_due(window_state(engine, reader, snapshot.objects.values()), now)
             check_quotas(snapshot)
             check_receipts(engine, reader, (journal, *_ledgers(engine, reader, usages, full)), full=full)
             if full:
@@ -69,6 +68,7 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
         except (Tampered, NotVerified) as error:
             return DriftReport(result="tampered", drift=_NO_DRIFT, culprits={}, tampered=error.diagnostics)
         now = engine.clock.now_ms()
+        due = rotation_due(window_state(engine, reader, snapshot.objects.values()), now)
         plan, problems = draft_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source))
         drift = find_drift(fleet, snapshot, plan, now)
         culprits = _culprits(engine, reader, drift.items) if journal.length else {}
