@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
@@ -102,13 +103,42 @@ class HttpWitness:
         import httpx
 
         headers = _HEADERS if body is None else {**_HEADERS, "Content-Type": "application/cbor"}
-        deadline = time.monotonic() + self._timeout_s
+
+        def exchanged(client: httpx.Client) -> tuple[int, bytes]:
+            with client.stream(method, self._url + path, content=body, headers=headers) as response:
+                return response.status_code, self._read(response, most)
+
         try:
-            with self._connected().stream(method, self._url + path, content=body, headers=headers) as response:
-                return response.status_code, self._read(response, deadline, most)
+            return self._in_time(exchanged)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             said = _ERRNO.sub("", str(error)) or type(error).__name__
             raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url}: {said}; {self._advice()}")) from error
+
+    def _in_time(self, exchanged: Callable[[httpx.Client], tuple[int, bytes]]) -> tuple[int, bytes]:
+        """One exchange, given up when its time is over: a timeout of the socket begins anew with every byte that drips in.
+
+        It runs in a thread of its own, which ends with the connection or the process.
+        """
+        answer: SimpleQueue[tuple[int, bytes] | BaseException] = SimpleQueue()
+        client = self._connected()
+
+        def run() -> None:
+            try:
+                answer.put(exchanged(client))
+            except BaseException as error:  # noqa: BLE001 - whatever it is goes to the one who waits
+                answer.put(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        try:
+            found = answer.get(timeout=self._timeout_s)
+        except Empty:
+            self._client = None  # its connection is in use for as long as the other side likes
+            raise Unreachable(
+                UNREACHABLE.at(f"{self._id} at {self._url} did not finish its answer in time; {self._advice()}")
+            ) from None
+        if isinstance(found, BaseException):
+            raise found
+        return found
 
     def _advice(self) -> str:
         """How to get an answer. What listens on this machine only was made by `init`, and is started by one command."""
@@ -119,15 +149,13 @@ class HttpWitness:
             start = "see that it runs and that this is its URL"
         return f"{start}, then run `fleetctl ledger witness`"
 
-    def _read(self, response: httpx.Response, deadline: float, most: int) -> bytes:
-        """The body as it came, within bounds of size and time."""
+    def _read(self, response: httpx.Response, most: int) -> bytes:
+        """The body as it came, within bounds of size."""
         received = bytearray()
         for piece in response.iter_raw():
             received += piece
             if len(received) > most:
                 raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url} answers without end; check its URL"))
-            if time.monotonic() > deadline:
-                raise Unreachable(UNREACHABLE.at(f"{self._id} at {self._url} did not finish its answer in time"))
         return bytes(received)
 
     def _connected(self) -> httpx.Client:

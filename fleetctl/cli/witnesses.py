@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,22 +29,30 @@ WITNESS_UNKNOWN = code(
 WITNESS_AMBIGUOUS = code(
     "witness-ambiguous",
     "Nothing says which witness is at this address",
-    trigger="--witness URL where the engine knows no witness or several; `--witness ID=URL` says which",
+    trigger="--witness URL where the engine knows no witness or several; `--witness ID=URL,ID=URL` says which",
 )
 _FILE = "file:"
+_NEXT = re.compile(r",(?=[A-Za-z0-9][A-Za-z0-9._:-]{0,127}=)", re.ASCII)
 
 
 def open_witnesses(
     settings: Settings, entry: EngineEntry | None, folders: Folders, store: Store, clock: Clock
 ) -> tuple[Witness, ...]:
-    """Every configured witness, or only the one that the flag or the environment names. Connects to nothing yet."""
-    known = entry.witnesses if entry is not None else ()
-    roster: dict[str, str] = {}
-    if settings.witness is not None or any(item.public_key is None for item in known):
-        roster = _roster(store)
+    """The witnesses to ask: those that the flag or the environment names, else every configured one that the engine's settings name.
+
+    One that the settings no longer name was replaced; its word would count for nothing. Connects to nothing yet.
+    """
+    known, roster = entry.witnesses if entry is not None else (), _roster(store)
     if settings.witness is not None:
-        known = (_named(settings.witness, known, roster),)
+        known = tuple(_named(item, known, roster) for item in _several(settings.witness))
+    elif roster:
+        known = tuple(item for item in known if item.id in roster)
     return tuple(_open(item, roster, folders, clock) for item in known)
+
+
+def _several(text: str) -> list[str]:
+    """`ID=URL,ID=URL` in its parts. A comma within a URL is one."""
+    return _NEXT.split(text)
 
 
 def named(text: str) -> tuple[str, str]:
