@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from fleetctl.canonical import canonical_bytes, sha256_hex
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream
+from fleetctl.engine.culprits import culprits
 from fleetctl.engine.indexes import INDEX_TAMPERED, check_quotas
 from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.journals import journal_history
@@ -20,21 +21,14 @@ from fleetctl.engine.windows import check_closed, check_succession, rotation_due
 from fleetctl.engine.witnessing import check_receipts, refuse_rollback
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.frozen import dataclass
-from fleetctl.ledger.entries import JournalEvent, Reported
+from fleetctl.ledger.entries import Reported
 from fleetctl.ledger.verify import Verification
 from fleetctl.model.declared import Fleet
+from fleetctl.model.live import ObjectKey
+from fleetctl.plan.context import Culprit, Moved
 from fleetctl.plan.drift import Drift, DriftItem, find_drift
 from fleetctl.plan.planner import draft_plan
 from fleetctl.ports import Reader
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Culprit:
-    """Who moved an object last, and when, by the journal. Absent: nobody did it through the engine."""
-
-    actor: str
-    at_ms: int
-    entry: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +37,7 @@ class DriftReport:
 
     result: Literal["none", "drift", "tampered"]
     drift: Drift
-    culprits: dict[str, Culprit]
-    """By `kind/key`."""
+    culprits: Mapping[Moved, Culprit]
     warnings: tuple[Diagnostic, ...] = ()
     tampered: tuple[Diagnostic, ...] = ()
 
@@ -71,11 +64,11 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
         due = rotation_due(window_state(engine, reader, snapshot.objects.values()), now)
         plan, problems = draft_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source))
         drift = find_drift(fleet, snapshot, plan, now)
-        culprits = _culprits(engine, reader, drift.items) if journal.length else {}
+        who = culprits(engine, reader, _moved(drift.items))
     return DriftReport(
         result="drift" if drift.items else "none",
         drift=drift,
-        culprits=culprits,
+        culprits=who,
         warnings=(*plan.warnings, *problems, *((due,) if due is not None else ())),
     )
 
@@ -131,18 +124,8 @@ def _check_tables(engine: Engine, reader: Reader) -> None:
 _NO_DRIFT = Drift(items=(), ignored=(), pending=())
 
 
-def _culprits(engine: Engine, reader: Reader, items: Iterable[DriftItem]) -> dict[str, Culprit]:
-    last: dict[str, int] = {}
+def _moved(items: Iterable[DriftItem]) -> dict[ObjectKey, tuple[str, list[tuple[str | None, Any]]]]:
+    found: dict[ObjectKey, tuple[str, list[tuple[str | None, Any]]]] = {}
     for item in items:
-        entries = reader.journal_touching(item.kind, item.id)
-        if entries:
-            last[item.label] = entries[-1]
-    wanted = set(last.values())
-    found: dict[int, JournalEvent] = {}
-    if wanted:
-        found = {place: event for place, event in journal_history(engine, reader, min(wanted)) if place in wanted}
-    return {
-        label: Culprit(actor=found[entry].actor, at_ms=found[entry].at_ms, entry=entry)
-        for label, entry in last.items()
-        if entry in found
-    }
+        found.setdefault((item.kind, item.id), (item.key, []))[1].append((item.field, item.live))
+    return found

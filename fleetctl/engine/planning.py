@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from fleetctl import __version__
 from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, journal_stream
+from fleetctl.engine.culprits import culprits
 from fleetctl.engine.state import check_readable, check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import head_of, read_usages
 from fleetctl.errors import EngineRefused, SafetyRefused, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
-from fleetctl.model.live import Snapshot
+from fleetctl.model.live import ObjectKey, Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
 from fleetctl.plan.dangers import Provenance, check_sealable
 from fleetctl.plan.planfile import PlanFile, plan_file
@@ -62,14 +64,15 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
         snapshot = read_snapshot(engine, reader)
         journal = head_of(engine, reader, journal_stream(reader))
         edited = _edited(engine, reader, snapshot)
-    now = engine.clock.now_ms()
-    try:
-        plan = make_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source), accept=accept)
-    except (EngineRefused, SafetyRefused) as error:
-        if edited:  # the edit comes first: it may be all that is wrong
-            raise Tampered([*(replace(item, severity="error") for item in edited), *error.diagnostics]) from None
-        raise
-    check_sealable(plan.dangers)
+        now = engine.clock.now_ms()
+        try:
+            plan = make_plan(fleet, snapshot, now=now, provenance=provenance(fleet, snapshot, source), accept=accept)
+        except (EngineRefused, SafetyRefused) as error:
+            if edited:  # the edit comes first: it may be all that is wrong
+                raise Tampered([*(replace(item, severity="error") for item in edited), *error.diagnostics]) from None
+            raise
+        check_sealable(plan.dangers)
+        who = culprits(engine, reader, _drifted(plan))
     plan = replace(plan, warnings=(*plan.warnings, *edited))
     around = Surroundings(
         at=now,
@@ -78,8 +81,19 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
         journal_length=journal.length,
         journal_head=journal.address,
         commit=source.commit,
+        culprits=who,
     )
     return Planned(plan=plan, file=plan_file(plan, plan_context(plan, fleet, snapshot, around)), snapshot=snapshot)
+
+
+def _drifted(plan: Plan) -> dict[ObjectKey, tuple[str, list[tuple[str | None, Any]]]]:
+    """The fields of each object that moved on the live side, with what they are there."""
+    found: dict[ObjectKey, tuple[str, list[tuple[str | None, Any]]]] = {}
+    for item in plan.operations:
+        moved = [(entry.field, entry.live) for entry in plan.fields.get(item.label, ()) if entry.cause != "change"]
+        if moved:
+            found[item.kind, item.id] = (item.key, [*moved])
+    return found
 
 
 def _edited(engine: Engine, reader: Reader, snapshot: Snapshot) -> tuple[Diagnostic, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, cast
 
 from fleetctl.canonical import Digest, Json
@@ -10,14 +11,33 @@ from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
 from fleetctl.model.ids import Kind, ObjectId, object_name
 from fleetctl.model.live import Snapshot
+from fleetctl.plan.compare import FieldDifference
 from fleetctl.plan.impact import impact, oversubscription
 from fleetctl.plan.planner import Plan
 from fleetctl.units import UnixMs, format_ms
 
+Moved = tuple[str, str | None]
+"""`kind/key` and a field of it; without a field the whole object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Culprit:
+    """Who moved something on the live side, and when, by the journal."""
+
+    actor: str
+    at_ms: int
+    entry: int
+
+    def to_json(self) -> dict[str, Json]:
+        return {"who": self.actor, "when": format_ms(UnixMs(self.at_ms)), "entry": self.entry}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known of the moment and place of planning. `commit` carries `+dirty` when files were uncommitted."""
+    """What is known of the moment and place of planning. `commit` carries `+dirty` when files were uncommitted.
+
+    `culprits` are those of the fields that drifted; who is not there did nothing through the engine.
+    """
 
     at: UnixMs
     host: str
@@ -25,6 +45,7 @@ class Surroundings:
     journal_length: int
     journal_head: bytes
     commit: str | None = None
+    culprits: Mapping[Moved, Culprit] = field(default_factory=dict)
 
 
 def plan_context(plan: Plan, fleet: Fleet, snapshot: Snapshot, around: Surroundings) -> dict[str, Json]:
@@ -39,7 +60,10 @@ def plan_context(plan: Plan, fleet: Fleet, snapshot: Snapshot, around: Surroundi
         "dangers": [item.to_json() for item in plan.dangers],
         "impact": [row.to_json() for row in impact(plan.operations, snapshot)],
         "oversubscription": [row.to_json() for row in oversubscription(plan.operations, snapshot)],
-        "fields": {label: [_field_json(entry) for entry in fields] for label, fields in plan.fields.items()},
+        "fields": {
+            label: [_field_json(entry, around.culprits.get((label, entry.field))) for entry in fields]
+            for label, fields in plan.fields.items()
+        },
         "ignored": [
             _present(
                 {
@@ -65,8 +89,9 @@ def plan_context(plan: Plan, fleet: Fleet, snapshot: Snapshot, around: Surroundi
     return cast("dict[str, Json]", context)
 
 
-def _field_json(entry: Any) -> dict[str, Any]:
-    return _present(
+def _field_json(entry: FieldDifference, culprit: Culprit | None) -> dict[str, Any]:
+    who = {} if culprit is None else culprit.to_json()
+    return who | _present(
         {
             "field": entry.field,
             "cause": entry.cause,

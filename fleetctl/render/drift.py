@@ -6,27 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from fleetctl.diagnostics import Diagnostic
+from fleetctl.plan.context import Culprit, Moved
 from fleetctl.plan.drift import Drift, DriftItem
-from fleetctl.render.actors import actor_words
+from fleetctl.render.actors import NOBODY_DID, mover_words
 from fleetctl.render.document import Block, Document, Heading, Items, Paragraph, Tone, Verdict
 from fleetctl.render.words import counted, shown_field, shown_value
-from fleetctl.units import format_ms
+from fleetctl.units import UnixMs, format_ms
 
 _ANSWERS = (
     "To put back what the files say: `fleetctl plan`, then apply. To keep what is live: `fleetctl import --refresh KIND/KEY` "
     "brings an entry of the files to it. To leave a field alone for a while: `ignoreDrift` in the files."
 )
-
-
-class CulpritView(Protocol):
-    """Who moved an object last, by the journal."""
-
-    @property
-    def actor(self) -> str: ...
-    @property
-    def at_ms(self) -> int: ...
-    @property
-    def entry(self) -> int: ...
 
 
 class DriftView(Protocol):
@@ -37,7 +27,7 @@ class DriftView(Protocol):
     @property
     def drift(self) -> Drift: ...
     @property
-    def culprits(self) -> Mapping[str, CulpritView]: ...
+    def culprits(self) -> Mapping[Moved, Culprit]: ...
     @property
     def warnings(self) -> Sequence[Diagnostic]: ...
     @property
@@ -48,7 +38,7 @@ def drift_json(report: DriftView) -> dict[str, Any]:
     """The answer of `drift`; `diagnostics` says what does not verify when `result` is `tampered`."""
     out: dict[str, Any] = {
         "result": report.result,
-        "items": [_item_json(item, report.culprits.get(item.label)) for item in report.drift.items],
+        "items": [_item_json(item, report.culprits.get((item.label, item.field))) for item in report.drift.items],
         "pending": [{"verb": verb, "object": label} for verb, label in report.drift.pending],
         "ignored": [
             _item_json(item, None)
@@ -76,7 +66,7 @@ def drift_document(report: DriftView) -> Document:
         else Verdict("No drift: what is live is what was last applied, or what the files say", "good")
     ]
     if items:
-        blocks.append(Items([(_line(item, report.culprits.get(item.label)), None) for item in items]))
+        blocks.append(Items([(_line(item, report.culprits.get((item.label, item.field))), None) for item in items]))
         blocks.append(Paragraph(_ANSWERS, "dim"))
     if report.drift.ignored:
         blocks.append(Heading("Ignored (ignoreDrift)"))
@@ -89,11 +79,10 @@ def drift_document(report: DriftView) -> Document:
     return blocks
 
 
-def _line(item: DriftItem, culprit: CulpritView | None) -> str:
+def _line(item: DriftItem, culprit: Culprit | None) -> str:
     if culprit is None:
-        return f"{_moved(item)}; nobody did it through the engine"
-    by = actor_words(culprit.actor)
-    return f"{_moved(item)}; last moved by {by} at {format_ms(culprit.at_ms)}, journal entry {culprit.entry}"
+        return f"{_moved(item)}; {NOBODY_DID}"
+    return f"{_moved(item)}; moved by {mover_words(culprit.actor, format_ms(UnixMs(culprit.at_ms)), culprit.entry)}"
 
 
 def _moved(item: DriftItem) -> str:
@@ -105,7 +94,7 @@ def _moved(item: DriftItem) -> str:
     return f"{item.label} {shown_field(item.field)}: applied {was}, live {now}{noted}"
 
 
-def _item_json(item: DriftItem, culprit: CulpritView | None) -> dict[str, Any]:
+def _item_json(item: DriftItem, culprit: Culprit | None) -> dict[str, Any]:
     out: dict[str, Any] = {
         "kind": item.kind,
         "key": item.key,
@@ -116,5 +105,5 @@ def _item_json(item: DriftItem, culprit: CulpritView | None) -> dict[str, Any]:
         "live": item.live,
     }
     if culprit is not None:
-        out |= {"who": culprit.actor, "when": format_ms(culprit.at_ms), "entry": culprit.entry}
+        out |= culprit.to_json()
     return out

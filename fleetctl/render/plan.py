@@ -14,6 +14,7 @@ from fleetctl.plan.compare import changed_paths
 from fleetctl.plan.dangers import NOBODY, Danger, unaccepted
 from fleetctl.plan.planfile import PlanFile
 from fleetctl.plan.policylists import explained, is_policy_list
+from fleetctl.render.actors import NOBODY_DID, mover_words
 from fleetctl.render.document import (
     Block,
     Change,
@@ -268,7 +269,7 @@ def _lines(item: Operation, names: Names, causes: Mapping[str, str], whole_lists
                 yield "+", f"{field}: {text}"
         return
     for path, after, before in sorted(changed_paths(item.after, item.before), key=lambda entry: entry[0]):
-        cause = CAUSES.get(causes.get(path, ""), "")
+        cause = causes.get(path, "")
         for inner, was, now in _unfolded(path, before, after, whole_lists):
             shown = f"{shown_value(inner, was, names)} → {shown_value(inner, now, names)}"
             yield "~", f"{shown_field(inner)}: {shown}{f' ({cause})' if cause else ''}"
@@ -288,7 +289,17 @@ def _unfolded(path: str, before: Any, after: Any, whole_lists: bool) -> Iterator
 
 
 def _causes(context: Loose, item: Operation) -> dict[str, str]:
-    return {entry.text("field"): entry.text("cause") for entry in context.nested("fields").objects(item.label)}
+    return {entry.text("field"): _cause(entry) for entry in context.nested("fields").objects(item.label)}
+
+
+def _cause(entry: Loose) -> str:
+    """Which side moved the field and, for the live side, who did it and when."""
+    cause = entry.text("cause")
+    if cause not in ("drift", "both"):
+        return CAUSES.get(cause, "")
+    who = entry.text("who")
+    by = f"by {mover_words(who, entry.text('when'), entry.integer('entry'))}" if who else NOBODY_DID
+    return f"{CAUSES[cause]}: {by}"
 
 
 def _ignored(context: Loose) -> Iterator[Block]:

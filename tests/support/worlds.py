@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from fleetctl.canonical import canonical_json
@@ -37,7 +38,7 @@ from fleetctl.model.ids import (
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot
 from fleetctl.model.operation import Operation
 from fleetctl.model.usage import BookedUse, EntitlementUse
-from fleetctl.plan.context import Surroundings, plan_context
+from fleetctl.plan.context import Culprit, Moved, Surroundings, plan_context
 from fleetctl.plan.dangers import Danger, Provenance, find_dangers, unaccepted
 from fleetctl.plan.planfile import PlanFile, plan_file, read_plan, write_plan
 from fleetctl.plan.planner import Plan, make_plan
@@ -176,10 +177,23 @@ class World:
         where = provenance or Provenance(last_commit=last, ancestor=None if last is None else True, origin=ORIGIN)
         return make_plan(wanted, self.snapshot, now=self.now, provenance=where, accept=accept)
 
-    def file(self, plan: Plan, wanted: Fleet, *, commit: str | None = None) -> PlanFile:
-        """The plan's file, read back from its bytes."""
+    def file(
+        self,
+        plan: Plan,
+        wanted: Fleet,
+        *,
+        commit: str | None = None,
+        culprits: Mapping[Moved, Culprit] = MappingProxyType({}),
+    ) -> PlanFile:
+        """The plan's file, read back from its bytes. Who moved what is in no journal here."""
         around = Surroundings(
-            at=self.now, host="test", tool="test", journal_length=0, journal_head=bytes(32), commit=commit
+            at=self.now,
+            host="test",
+            tool="test",
+            journal_length=0,
+            journal_head=bytes(32),
+            commit=commit,
+            culprits=culprits,
         )
         return read_plan(write_plan(plan_file(plan, plan_context(plan, wanted, self.snapshot, around))))
 

@@ -15,12 +15,13 @@ from fleetctl.engine import builders, calls
 from fleetctl.engine.context import Engine
 from fleetctl.engine.drifting import DriftReport, drift_fleet, seal_report
 from fleetctl.engine.history import engine_history
-from fleetctl.engine.planning import Source
+from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.errors import SafetyRefused
 from fleetctl.ledger.entries import Reported
 from fleetctl.model.bodies import OfferBody, PoolBody
 from fleetctl.model.declared import Declared, Fleet, IgnoredDrift
 from fleetctl.model.live import LiveObject, Snapshot
+from fleetctl.plan.context import Culprit
 from tests.support import engines as te
 from tests.support.ledgers import AT_MS
 
@@ -85,12 +86,42 @@ def test_a_field_that_somebody_moved_is_named_with_who_and_when(engine: Engine) 
         ("offer/pool-a/acme", "quota.gpu"): (32, 32, 16),
         ("pool/pool-a", "policy.maxPendingMs"): (3_600_000, 3_600_000, 7_000),
     }
-    culprits = {label: (who.actor, who.at_ms, who.entry) for label, who in found.culprits.items()}
-    assert culprits == {
-        "pool/pool-a": (BOB, AT_MS + 5_000, 1),
-        "offer/pool-a/acme": (BOB, AT_MS + 9_000, 2),
+    assert found.culprits == {
+        ("pool/pool-a", "policy.maxPendingMs"): Culprit(actor=BOB, at_ms=AT_MS + 5_000, entry=1),
+        ("offer/pool-a/acme", "quota.gpu"): Culprit(actor=BOB, at_ms=AT_MS + 9_000, entry=2),
     }
     assert found.drift.pending == ()
+
+
+def test_of_two_who_moved_one_object_each_is_named_for_his_own_field(engine: Engine) -> None:
+    """plan-apply.md: of each field that drifted "the journal says who and when"; by plan as by drift."""
+    by_bob(engine, policy(7_000))
+    by_bob(engine, policy(8_000))
+    calls.call(
+        replace(engine, actor="local:eve@desk", clock=te.ToldClock(AT_MS + 9_000)),
+        "test",
+        tenant="root",
+        request={},
+        build=builders.flag("pool", te.POOL_A, protect=True),
+    )
+    assert drift(engine).culprits == {
+        ("pool/pool-a", "policy.maxPendingMs"): Culprit(actor=BOB, at_ms=AT_MS + 5_000, entry=2),
+        ("pool/pool-a", "protect"): Culprit(actor="local:eve@desk", at_ms=AT_MS + 9_000, entry=3),
+    }
+    fields = plan_fleet(engine, WHOLE, Source(), host="host").file.context["fields"]["pool/pool-a"]
+    assert {(row["field"], row["cause"], row["who"], row["entry"]) for row in fields} == {
+        ("policy.maxPendingMs", "drift", BOB, 2),
+        ("protect", "drift", "local:eve@desk", 3),
+    }
+
+
+def test_what_was_edited_behind_the_engine_nobody_did_through_it(engine: Engine) -> None:
+    with engine.store.write(0) as tx:
+        live = tx.object("pool", te.POOL_A)
+        assert live is not None
+        tx.put_objects([replace(live, name="other")])
+    fields = plan_fleet(engine, WHOLE, Source(), host="host").file.context["fields"]["pool/pool-a"]
+    assert [(row["field"], row["cause"], "who" in row) for row in fields] == [("name", "drift", False)]
 
 
 def test_what_only_git_moved_is_pending_and_no_drift(engine: Engine) -> None:
@@ -157,7 +188,7 @@ def test_an_offer_that_a_command_withdrew_is_drift_of_the_whole_object(engine: E
     ((key, (declared, last, live)),) = moved(found).items()
     assert key == ("offer/pool-a/acme", None)
     assert declared == last and live is None
-    assert found.culprits["offer/pool-a/acme"].actor == BOB
+    assert found.culprits["offer/pool-a/acme", None].actor == BOB
     assert found.drift.pending == ()  # taking it back is what the drift says, not a change of git
 
 
@@ -204,7 +235,7 @@ def test_an_object_that_another_fleets_plan_took_away_is_drift_of_this_one(engin
 
     found = drift(engine, offering)
     assert set(moved(found)) == {("offer/pool-b/acme", None)}
-    assert found.culprits["offer/pool-b/acme"].actor == BOB
+    assert found.culprits["offer/pool-b/acme", None].actor == BOB
     assert "external-not-found" in [item.code.name for item in found.warnings]
     assert drift(engine, te.fleet(name="us")).result == "none"  # and taken out of the files too
 
@@ -269,7 +300,7 @@ def test_a_report_can_be_sealed(engine: Engine) -> None:
     with engine.store.read() as reader:
         assert reader.document(event.report.hex()) == b'{"items":1,"result":"drift"}'
     te.check_whole(engine)
-    assert drift(engine).culprits["offer/pool-a/acme"].entry == 1
+    assert drift(engine).culprits["offer/pool-a/acme", "quota.gpu"].entry == 1
     assert [item.event for item in engine_history(engine, None)] == ["applied", "called", "reported"]
 
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetctl.plan.context import Culprit
 from fleetctl.plan.planfile import PlanFile
 from fleetctl.render.many import MANY
 from fleetctl.render.plan import plan_document, plan_json, unaccepted_dangers
 from fleetctl.render.text import to_text
-from fleetctl.units import UnixMs
+from fleetctl.units import UnixMs, format_ms
 from tests.support.worlds import NOW, World, fleet
 
 BEFORE: dict[str, dict[str, Any]] = {
@@ -186,9 +187,13 @@ def test_drift_is_told_from_change() -> None:
 
     world.call(change("offer", world.live("offer/p1/acme").id, edit))
     wanted = fleet({**BEFORE, "offer/p1/acme": {"quota": {"gpu": 16}}})
-    shown = text(world.file(world.plan(wanted), wanted))
-    assert "~ priority: 5 → 0 (drifted)" in shown
-    assert "~ quota.gpu: 40 → 16 (changed and drifted)" in shown
+    eve = Culprit(actor="local:eve@desk", at_ms=NOW, entry=7)
+    file = world.file(world.plan(wanted), wanted, culprits={("offer/p1/acme", "priority"): eve})
+    shown = to_text(plan_document(file, now_ms=NOW, apply_with=[]), columns=200)
+    assert (
+        f"~ priority: 5 → 0 (drifted: by local:eve@desk (self-declared) at {format_ms(NOW)}, journal entry 7)" in shown
+    )
+    assert "~ quota.gpu: 40 → 16 (changed and drifted: nobody did it through the engine)" in shown
 
 
 def many(quota: int, **odd: int) -> dict[str, dict[str, Any]]:
