@@ -201,6 +201,11 @@ class Witness(Protocol):
     @property
     def id(self) -> str: ...
     @property
+    def key(self) -> PublicKey:
+        """What its receipts must verify under, by the user's configuration."""
+        ...
+
+    @property
     def co_located(self) -> bool:
         """Whether its private key lies beside the engine's; such a witness never raises a grade."""
         ...

@@ -52,6 +52,10 @@ class HttpWitness:
         return self._id
 
     @property
+    def key(self) -> PublicKey:
+        return self._key
+
+    @property
     def co_located(self) -> bool:
         return self._co_located
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fleetctl.api.witnessing import answer, ask, fetch, kept, newest, receipt_of
 from fleetctl.clock import Clock
-from fleetctl.ledger.keys import Signer
+from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.ports import WitnessState
 
 
@@ -24,6 +24,10 @@ class FileWitness:
     @property
     def id(self) -> str:
         return self._signer.kid
+
+    @property
+    def key(self) -> PublicKey:
+        return self._signer.public_key
 
     @property
     def co_located(self) -> bool:

@@ -82,11 +82,13 @@ def open_engine(
     plan_engine: str | None = None,
     seals: bool = False,
     witnessed: bool = False,
+    every_witness: bool = False,
 ) -> Iterator[Engine]:
     """The engine that everything names, open; closed at the end of the context.
 
     `near` is the fleet's folder (else the current one), `plan_engine` the engine in a plan. `seals` opens it for
-    writing, with the private key and the witnesses; `witnessed` has the witnesses alone. Raises SafetyRefused, Unreachable, BadInput, Usage.
+    writing, with the private key and the witnesses; `witnessed` has the witnesses alone, `every_witness` those too that the
+    settings do not name. Raises SafetyRefused, Unreachable, BadInput, Usage.
     """
     from fleetctl.cli.witnesses import open_witnesses
     from fleetctl.engine.context import META_ENGINE, META_STEWARD, META_TEST_CLOCK, Engine
@@ -114,7 +116,9 @@ def open_engine(
             actor=local_actor(),
             entropy=os.urandom,
             signer=signer,
-            witnesses=open_witnesses(settings, entry, folders, store, clock) if seals or witnessed else (),
+            witnesses=open_witnesses(settings, entry, folders, store, clock, every=every_witness)
+            if seals or witnessed
+            else (),
         )
     finally:
         store.close()

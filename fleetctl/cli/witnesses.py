@@ -13,7 +13,7 @@ from fleetctl.cli.folders import Folders
 from fleetctl.cli.userconfig import EngineEntry, WitnessEntry
 from fleetctl.clock import Clock
 from fleetctl.diagnostics import code
-from fleetctl.errors import BadInput, SafetyRefused
+from fleetctl.errors import BadInput, SafetyRefused, Tampered
 
 if TYPE_CHECKING:
     from fleetctl.ledger.keys import PublicKey, SeedSigner
@@ -36,16 +36,23 @@ _NEXT = re.compile(r",(?=[A-Za-z0-9][A-Za-z0-9._:-]{0,127}=)", re.ASCII)
 
 
 def open_witnesses(
-    settings: Settings, entry: EngineEntry | None, folders: Folders, store: Store, clock: Clock
+    settings: Settings, entry: EngineEntry | None, folders: Folders, store: Store, clock: Clock, *, every: bool = False
 ) -> tuple[Witness, ...]:
     """The witnesses to ask: those that the flag or the environment names, else every configured one that the engine's settings name.
 
-    One that the settings no longer name was replaced; its word would count for nothing. Connects to nothing yet.
+    One that the settings do not name was replaced, and its word would count for nothing; with `every` it is asked all the
+    same, for the settings of a state that was set back may be from before it. Connects to nothing yet.
     """
-    known, roster = entry.witnesses if entry is not None else (), _roster(store)
+    known = entry.witnesses if entry is not None else ()
+    try:
+        roster = _roster(store)
+    except Tampered:
+        if settings.witness is not None or any(item.public_key is None for item in known):
+            raise
+        roster = {}  # whoever opens the engine says what is wrong with it
     if settings.witness is not None:
         known = tuple(_named(item, known, roster) for item in _several(settings.witness))
-    elif roster:
+    elif roster and not every:
         known = tuple(item for item in known if item.id in roster)
     return tuple(_open(item, roster, folders, clock) for item in known)
 

@@ -134,6 +134,13 @@ class _Surveyor:
     def __init__(self, engine: Engine, reader: Reader, replicas: Sequence[Replica]) -> None:
         self.engine, self.reader, self.replicas = engine, reader, replicas
         self.roster: list[WitnessKey] = roster(read_settings(reader), engine.witnesses)
+        named = {item.witness for item in self.roster}
+        # The settings are as old as the state: a witness that was named since is known by the user's configuration alone.
+        self.roster += [
+            WitnessKey(witness=item.id, key=item.key, co_located=item.co_located)
+            for item in engine.witnesses
+            if item.id not in named
+        ]
         self.pieces = Pieces(engine.steward, engine.steward_key)
         self.notes: list[str] = []
         self.documents: dict[str, bytes] = {}

@@ -21,6 +21,7 @@ from fleetctl.ledger.receipts import (
     FAILING,
     Grading,
     Judged,
+    Verdict,
     WitnessKey,
     clock_warnings,
     covered_by_key,
@@ -259,6 +260,8 @@ def with_journal(
     """
     if documents is not None and journal.verification.ok:
         journal = replace(journal, reasons=(*journal.reasons, *_document_reasons(journal_data, documents)))
+    given_up = _given_up(journal_data) if journal.verification.ok else set()
+    windows = [(_excused(item) if item.verification.ledger in given_up else item, held) for item, held in windows]
     streams = [(entitlements, data), *windows]
     reasons = entitlements.reasons
     if journal.verification.ok and all(report.verification.ok for report, _ in streams):
@@ -374,6 +377,18 @@ def _given_up(journal_data: bytes) -> set[LedgerId]:
             found.add(in_force)
         in_force = event.to_ledger if isinstance(event, Rotated) else event.ledger
     return found
+
+
+_LOST: frozenset[Verdict] = frozenset(("ahead", "fork", "witness-equivocation"))
+
+
+def _excused(report: Report) -> Report:
+    """A stream that a recovery gave up: what witnesses signed beyond or beside it is what was lost, and the journal says so."""
+    found = [item for item in report.receipts if item.verdict in _LOST]
+    kept = [item for item in report.reasons if item.code != RECEIPT_FAILED.name]
+    wrong = _receipt_reasons([item for item in report.receipts if item.verdict not in _LOST])
+    notes = [f"given up by a recovery, which the journal tells of: {item.detail}" for item in found]
+    return replace(report, reasons=(*kept, *wrong), notes=(*report.notes, *notes))
 
 
 def _window_reasons(streams: Windows, current: LedgerId, journal_data: bytes) -> list[Reason]:

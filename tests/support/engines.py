@@ -446,6 +446,10 @@ class InProcess:
     def id(self) -> str:
         return self.signer.kid
 
+    @property
+    def key(self) -> PublicKey:
+        return self.signer.public_key
+
     def head(self, ledger: str) -> bytes | None:
         known = self.state.known(ledger)
         return None if known is None else known.receipt
@@ -504,6 +508,10 @@ class Down:
     def id(self) -> str:
         return self.behind.id
 
+    @property
+    def key(self) -> PublicKey:
+        return self.behind.key
+
     def head(self, ledger: str) -> bytes | None:
         self._or_silence()
         return self.behind.head(ledger)
@@ -534,6 +542,10 @@ class Saying:
     @property
     def id(self) -> str:
         return self.signer.kid
+
+    @property
+    def key(self) -> PublicKey:
+        return self.signer.public_key
 
     def head(self, ledger: str) -> bytes | None:
         return self.newest.get(ledger)

@@ -177,7 +177,7 @@ def recover(settings: Settings, sources: tuple[Path, ...], accept: tuple[str, ..
     from fleetctl.engine.recovery import recover as recover_ledgers
 
     replicas = [read_replica(path) for path in sources]
-    with open_engine(settings, seals=True) as engine:
+    with open_engine(settings, seals=True, every_witness=True) as engine:
         found = recover_ledgers(engine, replicas, accept=accept, wait_ms=wait)
     emit(settings, lambda: recovery_document(found), lambda: recovery_json(found))
     return 0 if found.result == "nothing-to-do" or found.witnessed.enough() else 5

@@ -133,6 +133,23 @@ def test_nothing_to_recover_writes_nothing(past: tr.Past, asked: bool) -> None:
     assert te.dump(te.state_of(engine).parent) == before
 
 
+def test_a_witness_that_the_state_does_not_know_yet_is_heard(tmp_path: Path) -> None:
+    """The backup is from before the witness was replaced; its key is in the user's configuration."""
+    witness, newer = te.InProcess(), te.InProcess(signer=te.WITNESSES["witness-b"])
+    engine = te.new_engine(tmp_path / "engine", te.witnessed_by(tr.KEYS), witnesses=(witness,))
+    tr.before(engine)
+    te.witness(engine)
+    backup = te.copied(tmp_path / "engine", tmp_path / "backup")
+    roster = {"witness-b": newer.key.hex()}
+    build = builders.settings_change(lambda body: replace(body, witnesses=roster))
+    calls.call(replace(engine, witnesses=(newer,)), "settings.set", tenant="root", request={}, build=build)
+    restored = te.open_engine(backup, witnesses=(newer,))
+    with pytest.raises(SafetyRefused, match="witness witness-b has root-steward/journal at 3"):
+        tr.recovered(restored)
+    assert tr.recovered(restored, tr.replica_of(engine)).result == "recovered"
+    assert tr.rows(restored) == tr.rows(engine)
+
+
 def test_a_witness_that_does_not_answer_is_noted(past: tr.Past) -> None:
     engine = past.restored(witnesses=(te.Down(past.witness),))
     done = tr.recovered(engine)
