@@ -87,15 +87,20 @@ def look(engine: Engine, viewer: str | None) -> Seen:
         )
 
 
-def open_claims(engine: Engine) -> list[tuple[str, OpenClaim]]:
-    """The claims that are open in the entitlement ledger, in order of admission. Raises Tampered."""
+def open_claims(engine: Engine) -> tuple[list[tuple[str, OpenClaim]], dict[str, tuple[str, int]]]:
+    """The claims that are open in the entitlement ledger, in order of admission; and of those that went on from earlier windows the id
+    that each began with and what those windows were charged. Raises Tampered.
+    """
     from fleetctl.engine.context import check_identity
+    from fleetctl.engine.continuing import parts_of
     from fleetctl.engine.streams import read_usages
 
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        opened = read_usages(engine, reader).fold.open_claims
-        return sorted(opened.items(), key=lambda item: item[1].seq)
+        usages = read_usages(engine, reader)
+        opened = sorted(usages.fold.open_claims.items(), key=lambda item: item[1].seq)
+        parts = {id: list(parts_of(engine, reader, usages, id)) for id, _ in opened if usages.fold.is_carried(id)}
+    return opened, {id: (found[-1].claim, sum(part.spent_uj for part in found)) for id, found in parts.items()}
 
 
 def events_after(engine: Engine, since: int, limit: int, viewer: str | None) -> tuple[list[StoredEvent], int]:

@@ -28,7 +28,7 @@ else:
 
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 _MAX_DIGITS = len(str(MAX_QUANTITY))
-_DANGER = re.compile(r"[a-z-]{1,40}:[a-z-]{1,40}/[A-Za-z0-9._#/-]{1,300}", re.ASCII)
+_DANGER = re.compile(r"[a-z-]{1,40}:(?:ledger|[a-z-]{1,40}/[A-Za-z0-9._#/-]{1,300})", re.ASCII)
 
 
 class Quantity(_ParamType):

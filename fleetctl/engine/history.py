@@ -11,7 +11,7 @@ from fleetctl.engine.records import Record, records
 from fleetctl.engine.streams import verify_stream
 from fleetctl.engine.witnessing import journal_covered
 from fleetctl.frozen import dataclass
-from fleetctl.ledger.entries import Applied, Called
+from fleetctl.ledger.entries import Applied, Called, Rotated
 from fleetctl.model.operation import Operation
 
 
@@ -28,6 +28,10 @@ class HistoryEntry:
     commit: str | None = None
     plan: str | None = None
     method: str | None = None
+    closed: str | None = None
+    """The ledger that a rotation closed."""
+    opened: str | None = None
+    """The one that it opened."""
     operations: tuple[Operation, ...] = ()
     accepted: tuple[str, ...] = ()
     approved_by: tuple[str, ...] = ()
@@ -67,6 +71,8 @@ def _entry(record: Record, operations: tuple[Operation, ...], witnessed: bool) -
         }
     elif isinstance(event, Called):
         more = {"method": event.method}
+    elif isinstance(event, Rotated):
+        more = {"closed": event.from_ledger, "opened": event.to_ledger}
     return HistoryEntry(
         entry=record.entry,
         event=event.EVENT,

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from fleetctl.engine.claims import tree_state
 from fleetctl.engine.context import Engine, check_identity
 from fleetctl.engine.state import load_snapshot
-from fleetctl.engine.streams import Usages, read_usages
+from fleetctl.engine.streams import Usages, read_usages, read_window
+from fleetctl.engine.windows import Span, find_window, spans_of
 from fleetctl.frozen import dataclass
 from fleetctl.model.live import Snapshot
 from fleetctl.model.usage import EntitlementUse
@@ -49,23 +50,34 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """Every entitlement of the tree, and every other that the ledger names, by id."""
+    """Every entitlement of the tree, and every other that the ledger names, by id; `span` is the window that they stand in.
+
+    In a closed window nothing is admitted any more: what stands there is its usage beside today's tree.
+    """
 
     snapshot: Snapshot
+    span: Span
     by_id: Mapping[str, Standing]
 
 
-def read_standings(engine: Engine) -> Standings:
-    """Raises SafetyRefused for another engine's state, Tampered, BadInput for a tree that cannot be."""
+def read_standings(engine: Engine, window: str | None = None) -> Standings:
+    """How everything stands in the window in force, or in the one that is named.
+
+    Raises SafetyRefused for another engine's state, Tampered, BadInput for a tree that cannot be and for an unknown window.
+    """
     with engine.store.read() as reader:
         check_identity(engine, reader)
         usages = read_usages(engine, reader)
+        span = spans_of(engine, reader)[-1] if window is None else find_window(engine, reader, window)
+        if span.stream != usages.stream:
+            usages = read_window(engine, reader, span.stream)
         snapshot = load_snapshot(engine, reader, usages)
     nodes = tree_state(snapshot.objects.values(), usages).nodes
     borrowed = _borrowed(usages)
     grades = {name: use.grade for name, use in usages.fold.usage.items()}
     return Standings(
         snapshot=snapshot,
+        span=span,
         by_id={
             name: Standing(
                 use=snapshot.usage.of_entitlement(name),

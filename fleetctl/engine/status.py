@@ -40,6 +40,7 @@ class Status:
     journal: Head
     usage: Head
     windows: WindowState
+    closed_windows: tuple[Head, ...]
     witnessed: Witnessed
     fleets: tuple[FleetStatus, ...]
     counts: Mapping[str, int]
@@ -58,6 +59,7 @@ def read_status(engine: Engine) -> Status:
         journal = head_of(engine, reader, journal_stream(reader))
         usage = head_of(engine, reader, usage_stream(reader))
         windows = window_state(engine, reader, objects.values())
+        closed_windows = tuple(head_of(engine, reader, span.stream) for span in windows.spans[:-1])
         records = dict(reader.fleets())
         times = {name: _applied_at(engine, reader, name, record.entry) for name, record in records.items()}
         test_clock, closed = reader.meta(META_TEST_CLOCK) == "1", reader.meta(META_CLOSED) or None
@@ -70,6 +72,7 @@ def read_status(engine: Engine) -> Status:
         journal=journal,
         usage=usage,
         windows=windows,
+        closed_windows=closed_windows,
         witnessed=witnessed(engine),
         fleets=tuple(
             FleetStatus(name=name, record=record, at_ms=times[name], objects=owned[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from fleetctl.model.operational import Reservation
@@ -19,6 +19,9 @@ from fleetctl.units import format_energy, format_ms
 if TYPE_CHECKING:
     from fleetctl.ledger.usage import OpenClaim
 
+Before = Mapping[str, tuple[str, int]]
+"""Of open claims that went on from earlier windows: the id that each began with, and what those windows were charged in all."""
+_NOTHING: Before = {}
 _TONES: dict[str, Tone] = {"Admit": "good", "Queue": "warn", "Deny": "bad"}
 
 
@@ -59,6 +62,10 @@ class ReleaseView(Protocol):
     def claim(self) -> str: ...
     @property
     def entitlement(self) -> str: ...
+    @property
+    def named(self) -> str: ...
+    @property
+    def settled_uj(self) -> int: ...
     @property
     def charged(self) -> Figure: ...
     @property
@@ -160,7 +167,8 @@ def declined_document(found: DeclinedView, names: Names) -> Document:
 
 
 def release_json(found: ReleaseView, names: Names) -> dict[str, Any]:
-    return {
+    """`named` and `settled_uj` where the claim went on from an earlier window and was named as it was there."""
+    out: dict[str, Any] = {
         "result": "done",
         "claim": found.claim,
         "entitlement": names.get(found.entitlement, found.entitlement),
@@ -169,13 +177,22 @@ def release_json(found: ReleaseView, names: Names) -> dict[str, Any]:
         "reserved_uj": found.reserved_uj,
         "entry": found.entry,
     }
+    return out if found.named == found.claim else out | {"named": found.named, "settled_uj": found.settled_uj}
 
 
 def release_document(found: ReleaseView, names: Names) -> Document:
     charged = f"{format_energy(found.charged.energy_uj)}, {found.charged.grade.value}"
+    before = [("before", f"{format_energy(found.settled_uj)}, charged to earlier windows since {found.named} began")]
     return [
         Verdict(f"Released {found.claim} on {names.get(found.entitlement, found.entitlement)}", "good"),
-        Facts([("charged", charged), ("reserved", format_energy(found.reserved_uj)), ("entry", str(found.entry))]),
+        Facts(
+            [
+                ("charged", charged),
+                *(before if found.named != found.claim else []),
+                ("reserved", format_energy(found.reserved_uj)),
+                ("entry", str(found.entry)),
+            ]
+        ),
     ]
 
 
@@ -215,7 +232,7 @@ def ended_document(found: EndedView, names: Names) -> Document:
     return blocks if found.release is None else [*blocks, *release_document(found.release, names)]
 
 
-def claims_json(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> dict[str, Any]:
+def claims_json(claims: Sequence[tuple[str, OpenClaim]], names: Names, before: Before = _NOTHING) -> dict[str, Any]:
     items = []
     for id, claim in claims:
         item: dict[str, Any] = {
@@ -228,11 +245,13 @@ def claims_json(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> dict[s
             "entry": claim.seq,
             "at": format_ms(claim.at_ms),
         }
+        if id in before:
+            item |= {"began_as": before[id][0], "settled_uj": before[id][1]}
         items.append(item if claim.workload_class is None else item | {"class": claim.workload_class})
     return {"result": "ok", "items": items}
 
 
-def claims_document(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> Document:
+def claims_document(claims: Sequence[tuple[str, OpenClaim]], names: Names, before: Before = _NOTHING) -> Document:
     if not claims:
         return [Paragraph("There are no open claims.")]
     columns = (
@@ -256,7 +275,11 @@ def claims_document(claims: Sequence[tuple[str, OpenClaim]], names: Names) -> Do
         )
         for id, claim in claims
     ]
-    return [Table(columns, rows)]
+    blocks: list[Block] = [Table(columns, rows)]
+    if before:
+        went_on = [f"{id} began as {first}: {format_energy(uj)} charged before" for id, (first, uj) in before.items()]
+        blocks.append(Items([(text, None) for text in went_on]))
+    return blocks
 
 
 def _estimate_json(found: Estimate) -> dict[str, Any]:

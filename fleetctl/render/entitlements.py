@@ -9,8 +9,8 @@ from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.codec import wide
 from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.model.usage import EntitlementUse
-from fleetctl.render.document import Block, Column, Document, Paragraph, Table, Tone
-from fleetctl.units import format_energy
+from fleetctl.render.document import Block, Column, Document, Paragraph, Table, Tone, Verdict
+from fleetctl.units import format_energy, format_ms
 
 
 class RoomView(Protocol):
@@ -39,11 +39,24 @@ class StandingView(Protocol):
     def room(self) -> RoomView | None: ...
 
 
+class SpanView(Protocol):
+    """A window of the ledger; `ended_ms` is None for the one in force."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def began_ms(self) -> int: ...
+    @property
+    def ended_ms(self) -> int | None: ...
+
+
 class StandingsView(Protocol):
     """Every entitlement of the tree, and every other that the ledger names, by id."""
 
     @property
     def snapshot(self) -> Snapshot: ...
+    @property
+    def span(self) -> SpanView: ...
     @property
     def by_id(self) -> Mapping[str, StandingView]: ...
 
@@ -67,7 +80,7 @@ def tree_json(found: StandingsView) -> dict[str, Any]:
         node |= {name: value for name, value in more.items() if value is not None}
         nodes.append(node | _figures(found.by_id[item.id]))
     gone = [{"id": id} | _figures(item) for id, item in found.by_id.items() if item.room is None]
-    return {"result": "ok", "tree": nodes, "orphans": gone}
+    return {"result": "ok", "window": _span_json(found.span), "tree": nodes, "orphans": gone}
 
 
 def tree_document(found: StandingsView) -> Document:
@@ -91,7 +104,7 @@ def tree_document(found: StandingsView) -> Document:
         blocks.append(Table(columns, rows, tones))
     else:
         blocks.append(Paragraph("There are no entitlements."))
-    return [*blocks, *_notes(found, found.by_id)]
+    return [*_heading(found.span), *blocks, *_notes(found, found.by_id)]
 
 
 def usage_json(found: StandingsView, only: str | None) -> dict[str, Any]:
@@ -111,14 +124,14 @@ def usage_json(found: StandingsView, only: str | None) -> dict[str, Any]:
             "orphan": stands.room is None,
         }
         items.append(item if stands.grade is None else item | {"grade": stands.grade})
-    return {"result": "ok", "items": items}
+    return {"result": "ok", "window": _span_json(found.span), "items": items}
 
 
 def usage_document(found: StandingsView, only: str | None) -> Document:
     labels = _labels(found.snapshot)
     shown = _used(found, only)
     if not shown:
-        return [Paragraph("Nothing is in use.")]
+        return [*_heading(found.span), Paragraph("Nothing is in use.")]
     rows = [
         (
             labels.get(id, id),
@@ -133,7 +146,20 @@ def usage_document(found: StandingsView, only: str | None) -> Document:
     ]
     titles = ("spent", "reserved", "borrowed", "devices", "open claims")
     columns = (Column("entitlement"), *(Column(title, right=True) for title in titles), Column("grade"))
-    return [Table(columns, rows), *_notes(found, [id for id, _ in shown])]
+    return [*_heading(found.span), Table(columns, rows), *_notes(found, [id for id, _ in shown])]
+
+
+def _span_json(span: SpanView) -> dict[str, Any]:
+    """The window that the figures are of; `ended` where it is closed."""
+    out = {"name": span.name, "began": format_ms(span.began_ms)}
+    return out if span.ended_ms is None else out | {"ended": format_ms(span.ended_ms)}
+
+
+def _heading(span: SpanView) -> list[Block]:
+    """Which closed window it is."""
+    if span.ended_ms is None:
+        return []
+    return [Verdict(f"Window {span.name}, {format_ms(span.began_ms)} to {format_ms(span.ended_ms)}, closed")]
 
 
 def _used(found: StandingsView, only: str | None) -> list[tuple[str, StandingView]]:

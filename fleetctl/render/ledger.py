@@ -24,14 +24,20 @@ _COMMON = ("actor", "state_before", "state_after", "ledger", "ledger_head", "led
 _MAX_FAULTS = 20
 
 
-def heads_json(heads: Sequence[Head], found: WitnessedView) -> dict[str, Any]:
-    """The answer of `ledger head`."""
-    rows = [{"ledger": head.ledger, "length": head.length, "head": head.address.hex()} for head in heads]
+def head_json(head: Head) -> dict[str, Any]:
+    """Where a ledger stands."""
+    return {"ledger": head.ledger, "length": head.length, "head": head.address.hex()}
+
+
+def heads_json(heads: Sequence[Head], found: WitnessedView, closed: Sequence[Head] = ()) -> dict[str, Any]:
+    """The answer of `ledger head`: the ledgers in force, then closed windows, oldest first."""
+    rows = [*map(head_json, heads), *(head_json(head) | {"closed": True} for head in closed)]
     return {"result": "ok", "heads": rows} | attestation_json(found)
 
 
-def heads_document(heads: Sequence[Head], found: WitnessedView) -> Document:
-    rows = [(head.ledger, str(head.length), head.address.hex()) for head in heads]
+def heads_document(heads: Sequence[Head], found: WitnessedView, closed: Sequence[Head] = ()) -> Document:
+    rows = [(str(head.ledger), str(head.length), head.address.hex()) for head in heads]
+    rows += [(f"{head.ledger} (closed)", str(head.length), head.address.hex()) for head in closed]
     table = Table((Column("ledger"), Column("length", right=True), Column("head")), rows)
     return [table, Facts(attestation_facts(found)), *attestation_notes(found)]
 
@@ -51,10 +57,14 @@ def entries_document(ledger: str, entries: Iterable[tuple[int, Event]]) -> Docum
 
 
 def report_document(report: Report) -> Document:
-    """A verification for people; the journal's, where there is one, follows."""
+    """A verification for people; those of the journal and of closed windows, where there are such, follow."""
     blocks = [*_report(report)]
     if report.journal is not None:
         blocks += [Heading("Journal"), *_report(report.journal)]
+    if report.windows:
+        blocks.append(Heading("Closed windows"))
+        for item in report.windows:
+            blocks += _report(item)
     return blocks
 
 

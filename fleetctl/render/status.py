@@ -16,6 +16,7 @@ from fleetctl.render.attestation import (
     attestation_notes,
 )
 from fleetctl.render.document import Block, Column, Document, Facts, Heading, Items, Paragraph, Table, Verdict
+from fleetctl.render.ledger import head_json
 from fleetctl.render.plan import operation_blocks
 from fleetctl.render.words import Names, counted
 from fleetctl.units import format_ms
@@ -110,6 +111,10 @@ class HistoryView(Protocol):
     @property
     def method(self) -> str | None: ...
     @property
+    def closed(self) -> str | None: ...
+    @property
+    def opened(self) -> str | None: ...
+    @property
     def operations(self) -> Sequence[Operation]: ...
     @property
     def accepted(self) -> Sequence[str]: ...
@@ -123,8 +128,8 @@ def status_json(status: StatusView) -> dict[str, Any]:
         "engine": status.engine,
         "steward": status.steward,
         "state": status.state.hex(),
-        "journal": _head_json(status.journal),
-        "entitlements": _head_json(status.usage),
+        "journal": head_json(status.journal),
+        "entitlements": head_json(status.usage),
         "window": _window_json(status.windows),
         "objects": dict(status.counts),
         "fleets": [_fleet_json(item) for item in status.fleets],
@@ -189,7 +194,8 @@ def history_document(entries: Sequence[HistoryView], names: Names, subject: str 
             ("by", actor_words(item.actor)),
             ("witnessed", "yes" if item.witnessed else "no: the steward's word only"),
         ]
-        for name, value in (("commit", item.commit), ("plan", item.plan)):
+        moved = (("closed", item.closed), ("opened", item.opened))
+        for name, value in (("commit", item.commit), ("plan", item.plan), *moved):
             if value is not None:
                 facts.append((name, value))
         for name, values in (("accepted", item.accepted), ("approved by", item.approved_by)):
@@ -216,10 +222,6 @@ def _window_words(windows: WindowsView) -> str:
     return f"{span.name} since {format_ms(span.began_ms)}{due}{f', {earlier} before it' if earlier else ''}"
 
 
-def _head_json(head: Head) -> dict[str, Any]:
-    return {"ledger": head.ledger, "length": head.length, "head": head.address.hex()}
-
-
 def _fleet_json(item: FleetView) -> dict[str, Any]:
     out: dict[str, Any] = {
         "fleet": item.name,
@@ -243,7 +245,9 @@ def _entry_json(item: HistoryView) -> dict[str, Any]:
         "self_declared": is_self_declared(item.actor),
         "witnessed": item.witnessed,
     }
-    for name, value in (("fleet", item.fleet), ("commit", item.commit), ("plan", item.plan), ("method", item.method)):
+    moved = (("closed", item.closed), ("opened", item.opened))
+    made = (("fleet", item.fleet), ("commit", item.commit), ("plan", item.plan), ("method", item.method))
+    for name, value in (*made, *moved):
         if value is not None:
             out[name] = value
     for name, values in (("accepted", item.accepted), ("approved_by", item.approved_by)):

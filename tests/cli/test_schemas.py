@@ -76,6 +76,7 @@ def test_every_answer_is_as_its_schema_says(tmp_path: Path) -> None:
     ask.ask("doctor", exit=1)
     ask.ask("settings list")
     ask.ask("settings set", "shareThresholdPercent", "20", *at)
+    _rotation(ask, at)
     _ledgers(ask)
     ask.ask("fmt", ".")
     ask.ask("fmt", "--check", ".")
@@ -177,6 +178,18 @@ def _use(ask: Answers, at: tuple[str, str]) -> None:
     ask.ask("entitlements usage")
     ask.ask("nodes join", "--pool", "pool-fra1-h100", "--name", "n2", "--gpus", "1", *at)
     ask.ask("nodes leave", "n2", *at)
+
+
+def _rotation(ask: Answers, at: tuple[str, str]) -> None:
+    claim = ("--entitlement", "ent-acme", "--claim", "goes-on", "--devices", "1")
+    ask.ask("claims admit", *claim, "--energy", "2MJ", "--grade", "ModelBased", *at)
+    ask.ask("claims report", "--claim", "goes-on", "--units", "1", "--energy", "1MJ", "--grade", "HwShunt", *at)
+    ask.ask("ledger rotate", "--window", "w2", "--accept", "reset-usage:ledger", *at)
+    ask.ask("claims list")
+    ask.ask("claims release", "--claim", "goes-on", "--energy", "3MJ", "--grade", "HwShunt", *at)
+    ask.ask("entitlements usage", "--window", "entitlements")
+    ask.ask("entitlements tree")
+    ask.ask("history")
 
 
 def _ledgers(ask: Answers) -> None:

@@ -111,7 +111,8 @@ def admit(
 @click.option("--energy", metavar="ENERGY", type=ENERGY, help="What it spent; what was reserved if absent.")
 @click.option("--grade", type=GRADE, help="Where the figure comes from.")
 def release(settings: Settings, claim: str, energy: int | None, grade: str | None) -> None:
-    """End a claim: lift its reservation and charge what it spent.
+    """End a claim: lift its reservation and charge what it spent since it began. A claim that went on in a new window is named as
+    before; what earlier windows were charged is taken off.
 
     \b
     Example:
@@ -136,10 +137,10 @@ def list_(settings: Settings) -> None:
       fleetctl claims list
     """
     with open_engine(settings) as engine:
-        found = open_claims(engine)
+        found, before = open_claims(engine)
         with engine.store.read() as reader:
             names = names_of(reader.objects())
-    emit(settings, lambda: views.claims_document(found, names), lambda: views.claims_json(found, names))
+    emit(settings, lambda: views.claims_document(found, names, before), lambda: views.claims_json(found, names, before))
 
 
 for _command in (admit, release, report, list_, victims, idle):

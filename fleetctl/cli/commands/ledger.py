@@ -9,6 +9,7 @@ import click
 
 from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.command import Group, Settings, command
+from fleetctl.cli.commands.rotate import rotate
 from fleetctl.cli.exports import export_bundle, export_file, ledger_bytes
 from fleetctl.cli.output import emit, write_bytes
 from fleetctl.cli.types import DANGER, DURATION, FILE_PATH, Count
@@ -22,7 +23,11 @@ from fleetctl.render.ledger import (
 )
 from fleetctl.render.recovery import recovery_document, recovery_json
 
-STREAM = click.option("--stream", metavar="S", help="`entitlements` or `journal`.")
+STREAM = click.option(
+    "--stream",
+    metavar="S",
+    help="`journal`, or a window such as `entitlements` or `entitlements:2026w50`; the entitlement ledger in force if absent.",
+)
 
 
 @click.group("ledger", cls=Group, no_args_is_help=True)
@@ -32,7 +37,7 @@ def ledger() -> None:
 
 @command("head")
 def head(settings: Settings) -> None:
-    """Show how long both ledgers are, their heads, and who has witnessed them.
+    """Show how long both ledgers and closed windows are, their heads, and who has witnessed them.
 
     \b
     Example:
@@ -42,8 +47,12 @@ def head(settings: Settings) -> None:
 
     with open_engine(settings, witnessed=True) as engine:
         found = read_status(engine)
-    heads = (found.usage, found.journal)
-    emit(settings, lambda: heads_document(heads, found.witnessed), lambda: heads_json(heads, found.witnessed))
+    heads, closed = (found.usage, found.journal), found.closed_windows
+    emit(
+        settings,
+        lambda: heads_document(heads, found.witnessed, closed),
+        lambda: heads_json(heads, found.witnessed, closed),
+    )
 
 
 @command("show")
@@ -110,7 +119,7 @@ def export(settings: Settings, stream: str | None, out: Path | None, bundle: Pat
 @click.option("--resume", metavar="FILE", type=FILE_PATH, help="The JSON of the last verification.")
 @click.option("--cross-check", is_flag=True, help="Verify every entry a second time with pycose.")
 def verify(settings: Settings, file: Path | None, **known: object) -> int:
-    """Verify every entry from genesis: exit 0, or 3 with the first fault. Without FILE: both ledgers of the engine.
+    """Verify every entry from genesis: exit 0, or 3 with the first fault. Without FILE: every ledger of the engine.
 
     \b
     Example:
@@ -148,8 +157,8 @@ def countersign(settings: Settings) -> int:
         refuse_rollback(engine)
         found = witness_heads(engine)
         status = read_status(engine)
-    heads = (status.usage, status.journal)
-    emit(settings, lambda: heads_document(heads, found), lambda: heads_json(heads, found))
+    heads, closed = (status.usage, status.journal), status.closed_windows
+    emit(settings, lambda: heads_document(heads, found, closed), lambda: heads_json(heads, found, closed))
     return 0 if found.enough() else 5
 
 
@@ -183,5 +192,5 @@ def recover(settings: Settings, sources: tuple[Path, ...], accept: tuple[str, ..
     return 0 if found.result == "nothing-to-do" or found.witnessed.enough() else 5
 
 
-for _command in (head, show, export, verify, countersign, recover):
+for _command in (head, show, export, verify, countersign, rotate, recover):
     ledger.add_command(_command)

@@ -32,8 +32,8 @@ def report(
 ) -> None:
     """Record what a running claim has completed and spent so far, in the place of its last report.
 
-    It charges nothing and enters no ledger: `claims victims` and `claims idle` answer from it. Without --observed nothing is
-    known of how busy the claim is, and it is never idle.
+    It charges nothing and enters no ledger: `claims victims` and `claims idle` answer from it, and a rotation splits the claim by it.
+    Without --observed nothing is known of how busy the claim is, and it is never idle.
 
     \b
     Example:
