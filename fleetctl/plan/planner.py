@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from fleetctl.canonical import canonical_json
 from fleetctl.capacity.decide import Actor
 from fleetctl.capacity.identity import owner_of
 from fleetctl.capacity.refusals import INVALID_STATE
@@ -17,7 +16,6 @@ from fleetctl.diagnostics import Diagnostic
 from fleetctl.errors import EngineRefused, SafetyRefused
 from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import Body, OrderBody, TransferBody
-from fleetctl.model.codec import encode
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
 from fleetctl.model.ids import EngineId, FleetName, ObjectId, TenantId, fleet_caller
 from fleetctl.model.live import LiveObject, Snapshot, State, state_of
@@ -179,12 +177,13 @@ class _Drafts:
         """Draft what a declared object needs, if anything."""
         declared, live = item.declared, item.live
         if item.id not in self.parents and declared.kind in ("tenant", "entitlement"):
-            self.parents[item.id] = getattr(item.body, "parent", None)
-        if _window_over(item.body, self.now) and live is None:
-            self.warnings.append(past_window(declared, item.body))
-            return
-        if live is not None and _window_over(item.body, self.now) and _window_over(live.body(), self.now):
-            return
+            self.parents[item.id] = getattr(item.body(), "parent", None)
+        if declared.kind in ("order", "transfer") and _window_over(body := item.body(), self.now):
+            if live is None:
+                self.warnings.append(past_window(declared, body))
+                return
+            if _window_over(live.body(), self.now):
+                return
         if live is not None and live.archived:
             live = None  # `decide` refuses the creation with `key-archived` and names the next key
         if item.shared and live is not None:
@@ -253,7 +252,7 @@ class _Drafts:
 
     def _create(self, item: Resolved) -> None:
         declared = item.declared
-        body = against_rows(item.body, self.snapshot)
+        body = against_rows(item.body(), self.snapshot)
         tombstone = self.snapshot.tombstones.get((declared.kind, item.id))
         self.made[declared.kind, item.id] = _Draft(
             Operation(
@@ -278,10 +277,10 @@ class _Drafts:
             self._create(item)  # `decide` refuses it with `conflict` and says how to adopt
             return
         adopting = foreign or declared.key != live.key
-        if not adopting and self._equal(declared, item.body, live):
+        if not adopting and self._equal(item, live):
             return
         before = live.state()
-        after = self._ignoring(declared, _declared_state(item, against_live(item.body, live)), before)
+        after = self._ignoring(declared, _declared_state(item, against_live(item.body(), live)), before)
         if not adopting and same(after, before):
             return
         fields = tuple(differences(after, before, live.last_applied()))
@@ -303,12 +302,13 @@ class _Drafts:
             declared,
         )
 
-    def _equal(self, declared: Declared, body: Body, live: LiveObject) -> bool:
+    def _equal(self, item: Resolved, live: LiveObject) -> bool:
+        declared = item.declared
         return (
             declared.name == live.name
             and declared.protect == live.protect
             and declared.explicit_only == live.explicit_only
-            and canonical_json(encode(declared.kind, body)) == live.body_json
+            and item.body_json() == live.body_json
         )
 
     def _ignoring(self, declared: Declared, after: State, before: State) -> State:
@@ -322,7 +322,7 @@ class _Drafts:
         return after
 
     def _check_shared(self, item: Resolved, live: LiveObject) -> None:
-        fields = differences(_declared_state(item, item.body), live.state(), None)
+        fields = differences(_declared_state(item, item.body()), live.state(), None)
         if fields:
             names = ", ".join(f"`{entry.field}`" for entry in fields)
             self.problems.append(

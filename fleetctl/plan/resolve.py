@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from fleetctl.diagnostics import Diagnostic, code
 from fleetctl.frozen import dataclass
-from fleetctl.model.bodies import Body, OfferBody
+from fleetctl.model.bodies import BODY_TYPES, Body, OfferBody
 from fleetctl.model.codec import attribute_of
 from fleetctl.model.declared import Declared, Fleet
 from fleetctl.model.ids import Kind, ObjectId, derive_id, fleet_caller
@@ -48,7 +48,7 @@ UNASKED: Final[frozenset[Kind]] = SHAREABLE | {"offer"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """A declared object with its id, its body with ids for references, and the live object it is bound to, if any.
+    """A declared object with its id, the ids of what it refers to by field, and the live object it is bound to, if any.
 
     `shared` says that another fleet owns the (equal) live object: nothing is done to it. `requires` are the ids of
     other fleets' objects that it names.
@@ -56,10 +56,20 @@ class Resolved:
 
     declared: Declared
     id: ObjectId
-    body: Body
+    references: Mapping[str, ObjectId]
     live: LiveObject | None
     shared: bool = False
     requires: tuple[ObjectId, ...] = ()
+
+    def body(self) -> Body:
+        """The typed body with ids for references."""
+        kind = self.declared.kind
+        ids: dict[str, Any] = {attribute_of(kind, field): id for field, id in self.references.items()}
+        return replace(self.declared.body, **ids) if ids else self.declared.body
+
+    def body_json(self) -> str:
+        """The canonical JSON of `body()`, which need not be made for it."""
+        return self.declared.text.filled(self.references)
 
 
 class Bindings:
@@ -88,7 +98,7 @@ class Bindings:
             return self.snapshot.objects.get((kind, ObjectId(key)))
         return self._shared.get((kind, tenant, key))
 
-    def offer(self, body: OfferBody) -> LiveObject | None:
+    def offer(self, pool: str, to: str) -> LiveObject | None:
         """The live offer of a pool (by id) to a tenant: what an offer is, whatever its key (readings B06)."""
         if self._offers is None:
             self._offers = {}
@@ -96,7 +106,7 @@ class Bindings:
                 if item.kind == "offer":
                     other = cast(OfferBody, item.body())
                     self._offers[other.pool, other.to] = item
-        return self._offers.get((body.pool, body.to))
+        return self._offers.get((pool, to))
 
 
 def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diagnostic]]:
@@ -107,21 +117,22 @@ def resolve(fleet: Fleet, snapshot: Snapshot) -> tuple[list[Resolved], list[Diag
     found: list[tuple[Declared, ObjectId, LiveObject | None]] = []
     ids: dict[tuple[Kind, str], ObjectId] = {}
     for item in fleet.objects:
-        derived = derive_id(item.kind, fleet.tenant, caller, item.key)
-        live = _live_of(fleet, item, derived, bindings, problems)
-        id = live.id if live is not None else derived
+        live = _live_of(fleet, item, caller, bindings, problems)
+        id = live.id if live is not None else derive_id(item.kind, fleet.tenant, caller, item.key)
         ids[item.kind, item.key] = id
         found.append((item, id, live))
     resolved = []
     for item, id, live in found:
-        body, requires = _with_ids(item, ids, bindings, problems)
-        if body is None:
+        references, requires = _ids_of(item, ids, bindings, problems)
+        if references is None:
             continue
-        if live is None and isinstance(body, OfferBody):
-            live = bindings.offer(body)
+        if live is None and item.kind == "offer":
+            live = bindings.offer(references["pool"], cast(OfferBody, item.body).to)
             id = id if live is None else live.id
         shared = item.kind in SHAREABLE and live is not None and live.fleet not in (None, fleet.name)
-        resolved.append(Resolved(declared=item, id=id, body=body, live=live, shared=shared, requires=requires))
+        resolved.append(
+            Resolved(declared=item, id=id, references=references, live=live, shared=shared, requires=requires)
+        )
     return _distinct(resolved, problems), problems
 
 
@@ -142,7 +153,7 @@ def _distinct(resolved: Iterable[Resolved], problems: list[Diagnostic]) -> list[
 
 
 def _live_of(
-    fleet: Fleet, item: Declared, derived: ObjectId, bindings: Bindings, problems: list[Diagnostic]
+    fleet: Fleet, item: Declared, caller: str, bindings: Bindings, problems: list[Diagnostic]
 ) -> LiveObject | None:
     bound = bindings.of(fleet.name, item.kind, item.key)
     if item.adopt is not None:
@@ -161,22 +172,21 @@ def _live_of(
         return bindings.shareable(item.kind, fleet.tenant, item.key)
     if bound is not None:
         return bound
-    return bindings.snapshot.objects.get((item.kind, derived))
+    return bindings.snapshot.objects.get((item.kind, derive_id(item.kind, fleet.tenant, caller, item.key)))
 
 
-def _with_ids(
+def _ids_of(
     item: Declared, ids: Mapping[tuple[Kind, str], ObjectId], bindings: Bindings, problems: list[Diagnostic]
-) -> tuple[Body | None, tuple[ObjectId, ...]]:
-    changes: dict[str, Any] = {}
+) -> tuple[Mapping[str, ObjectId] | None, tuple[ObjectId, ...]]:
+    """The ids that an object names, by field, and those of other fleets' objects among them; None for one that is not found."""
+    found_ids: dict[str, ObjectId] = {}
     requires: list[ObjectId] = []
-    for field, kind in item.body.REFERENCES.items():
-        attribute = attribute_of(item.kind, field)
-        name: str | None = getattr(item.body, attribute)
-        if name is None:
-            continue
+    known = BODY_TYPES[item.kind].REFERENCES
+    for field, name in item.text.references.items():
+        kind = known[field]
         other, slash, key = name.partition("/")
         if not slash:
-            changes[attribute] = ids[kind, name]
+            found_ids[field] = ids[kind, name]
             continue
         found = bindings.of(other, kind, key)
         if found is None or found.archived:
@@ -189,6 +199,6 @@ def _with_ids(
                 )
             )
             return None, ()
-        changes[attribute] = found.id
+        found_ids[field] = found.id
         requires.append(found.id)
-    return (replace(item.body, **changes) if changes else item.body), tuple(sorted(requires))
+    return found_ids, tuple(sorted(requires))

@@ -83,6 +83,12 @@ def declared(label: str, fields: Mapping[str, Any], tenant: str = "root") -> Dec
     return Declared(kind=kind, key=key, name=fields.get("name", _name(key)), body=decode(kind, data), **flags)
 
 
+def redeclared(item: Declared, **parts: Any) -> Declared:
+    """The object with other parts."""
+    names = ("kind", "key", "name", "body", "protect", "explicit_only", "adopt", "span")
+    return Declared(**{name: getattr(item, name) for name in names} | parts)
+
+
 def _name(key: str) -> str:
     return key.rpartition("/")[2].lower().replace(".", "-").replace("_", "-").replace("#", "-")
 

@@ -38,10 +38,9 @@ def test_case(path: Path, tmp_path: Path) -> None:
         assert [list(item) for item in result.externals] == case["externals"]
     if "declares" in case:
         assert result.fleet is not None
-        objects: Any = result.fleet.to_json()["objects"]
+        objects = {item.label: json.loads(item.canonical()) for item in result.fleet.objects}
         for label, fields in case["declares"].items():
-            kind, _, key = label.partition("/")
-            found = objects[kind][key]
+            found = {**objects[label]["body"], **objects[label]}
             assert {name: found.get(name) for name in fields} == fields, case["why"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleetctl.diagnostics import Span
-from tests.support.worlds import fleet
+from tests.support.worlds import fleet, redeclared
 
 OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "tenant/acme": {},
@@ -49,7 +49,7 @@ def test_places_and_order_of_keys_do_not_count() -> None:
     span = Span("b.yaml", 9, 1)
     moved = replace(
         FLEET,
-        objects=tuple(replace(item, span=span) for item in FLEET.objects),
+        objects=tuple(redeclared(item, span=span) for item in FLEET.objects),
         accept=tuple(replace(item, span=span) for item in FLEET.accept),
     )
     assert moved.digest() == FLEET.digest()

@@ -30,7 +30,7 @@ from tests.support.random_fleets import (
     shuffled,
     some,
 )
-from tests.support.worlds import World, fleet, steps
+from tests.support.worlds import World, fleet, redeclared, steps
 
 SEEDS = range(100)
 Property = Callable[[Choose], None]
@@ -194,7 +194,7 @@ def _unprotect(world: World, labels: list[str]) -> None:
     for live in world.snapshot.objects.values():
         if live.fleet == "eu" and not live.archived:
             item = _as_declared(world, live.label)
-            declared.append(replace(item, protect=item.protect and live.label not in labels))
+            declared.append(redeclared(item, protect=item.protect and live.label not in labels))
     plan = world.converge(replace(fleet({}), objects=tuple(declared)))
     assert {*steps(plan)} == {f"update {label}" for label in labels}
     assert {item.kind for item in plan.dangers} == {"unprotect"}
