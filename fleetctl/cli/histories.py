@@ -11,25 +11,25 @@ from fleetctl.cli.bundles import read_bundle
 
 if TYPE_CHECKING:
     from fleetctl.engine.context import Engine
-    from fleetctl.engine.history import HistoryEntry
+    from fleetctl.engine.history import History
     from fleetctl.ledger.entries import JournalEvent
 
-Found = tuple[list["HistoryEntry"], dict[str, str]]
+Found = tuple["History", dict[str, str]]
 
 
-def engine_history(engine: Engine, subject: str | None) -> Found:
-    """Entries that touched `kind/key`, or all. Raises Tampered."""
+def engine_history(engine: Engine, subject: str | None, limit: int) -> Found:
+    """The newest entries that touched `kind/key`, or of all. Raises Tampered."""
     from fleetctl.engine import history
     from fleetctl.render.objects import names_of
 
-    entries = history.engine_history(engine, subject)
+    found = history.engine_history(engine, subject, limit)
     with engine.store.read() as reader:
-        return entries, names_of(reader.objects())
+        return found, names_of(reader.objects())
 
 
-def bundle_history(folder: Path, known: Known, subject: str | None, now_ms: int) -> Found:
+def bundle_history(folder: Path, known: Known, subject: str | None, now_ms: int, limit: int) -> Found:
     """The same from a bundle, verified first. Raises NotVerified, and as `audit_path`."""
-    from fleetctl.engine.history import history
+    from fleetctl.engine.history import history, newest_of
     from fleetctl.engine.records import records
 
     report = audit_path(folder, known, now_ms)
@@ -37,7 +37,8 @@ def bundle_history(folder: Path, known: Known, subject: str | None, now_ms: int)
     assert journal is not None, "a bundle has a journal"
     bundle = read_bundle(folder)
     found = records(_events(bundle.journal), bundle.document)
-    return list(history(found, subject, [range(journal.grading.witnessed_length or 0)])), bundle.names()
+    entries = history(found, subject, [range(journal.grading.witnessed_length or 0)])
+    return newest_of(entries, limit), bundle.names()
 
 
 def _events(data: bytes) -> Iterator[tuple[int, JournalEvent]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fleetctl.engine.context import Engine, check_identity
@@ -12,7 +14,8 @@ from fleetctl.engine.streams import verify_stream
 from fleetctl.engine.witnessing import journal_covered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied, Called, Rotated
-from fleetctl.model.operation import Operation
+from fleetctl.model.ids import ObjectId
+from fleetctl.model.operation import Operation, Precondition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,25 +40,91 @@ class HistoryEntry:
     approved_by: tuple[str, ...] = ()
 
 
-def engine_history(engine: Engine, subject: str | None) -> list[HistoryEntry]:
-    """The journal of an engine, verified first. `subject` is `kind/key`; absent: everything. Raises Tampered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The newest entries, oldest first; `earlier` is how many there are before them."""
+
+    entries: tuple[HistoryEntry, ...]
+    earlier: int = 0
+
+
+def engine_history(engine: Engine, subject: str | None, limit: int | None = None) -> History:
+    """The newest `limit` entries of an engine's journal, verified first. `subject` is `kind/key`; absent: everything.
+
+    Raises Tampered.
+    """
     with engine.store.read() as reader:
         check_identity(engine, reader)
-        for part in parts(engine, reader):
+        streams = parts(engine, reader)
+        for part in streams:
             verify_stream(engine, reader, part.stream)
-        found = list(records(journal_history(engine, reader), reader.document))
-    return list(history(found, subject, journal_covered(engine)))
+        # Without an object every entry counts, so the documents of those that are not shown need not be read.
+        start = max(0, streams[-1].stop - limit) if subject is None and limit is not None else 0
+        found = history(
+            records(journal_history(engine, reader, start), reader.document), subject, journal_covered(engine)
+        )
+        newest = newest_of(found, limit)
+    return replace(newest, earlier=newest.earlier + start)
+
+
+def newest_of(entries: Iterable[HistoryEntry], limit: int | None) -> History:
+    """The last `limit` of them, or all."""
+    kept: deque[HistoryEntry] = deque(maxlen=limit)
+    total = 0
+    for item in entries:
+        kept.append(item)
+        total += 1
+    return History(entries=tuple(kept), earlier=total - len(kept))
 
 
 def history(found: Iterable[Record], subject: str | None, covered: Sequence[range]) -> Iterator[HistoryEntry]:
     """Entries that touched the object, or all. `covered` are the places that a witness vouches for."""
+    followed = None if subject is None else _Followed(subject)
     for record in found:
-        operations = record.operations
-        if subject is not None:
-            operations = tuple(item for item in operations if item.label == subject)
-            if not operations:
-                continue
-        yield _entry(record, operations, any(record.entry in places for places in covered))
+        operations = record.operations if followed is None else followed.of(record)
+        if followed is None or operations:
+            yield _entry(record, operations, any(record.entry in places for places in covered))
+
+
+class _Followed:
+    """One object through the journal. What takes it away may be an operation on another: archiving a pool ends its offers."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._live: dict[ObjectId, Operation] = {}
+        """What last happened to each live object of that name (an external pool may have the key of another)."""
+
+    def of(self, record: Record) -> tuple[Operation, ...]:
+        """What an entry did to it."""
+        return tuple(done for item in record.operations for done in self._done(item))
+
+    def _done(self, item: Operation) -> list[Operation]:
+        if item.label == self._subject:
+            self._live.pop(item.id, None)
+            if item.verb != "remove":
+                self._live[item.id] = item
+            return [item]
+        if item.kind != "pool" or item.verb != "remove":
+            return []
+        ended = [
+            last for last in self._live.values() if last.kind == "offer" and (last.after or {}).get("pool") == item.id
+        ]
+        for last in ended:
+            del self._live[last.id]
+        return [_withdrawn_with(item, last) for last in ended]
+
+
+def _withdrawn_with(pool: Operation, last: Operation) -> Operation:
+    version = last.precondition.version if last.precondition.version is not None else last.precondition.absent
+    return Operation(
+        verb="remove",
+        kind=last.kind,
+        key=last.key,
+        id=last.id,
+        before=last.after,
+        precondition=Precondition(version=(version or 0) + 1),
+        reason=f"{pool.label} was archived",
+    )
 
 
 def _entry(record: Record, operations: tuple[Operation, ...], witnessed: bool) -> HistoryEntry:

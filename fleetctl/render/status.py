@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fleetctl.diagnostics import Diagnostic
@@ -89,7 +89,7 @@ class StatusView(Protocol):
     def closed(self) -> str | None: ...
 
 
-class HistoryView(Protocol):
+class HistoryEntryView(Protocol):
     """One journal entry as the engine tells it."""
 
     @property
@@ -120,6 +120,15 @@ class HistoryView(Protocol):
     def accepted(self) -> Sequence[str]: ...
     @property
     def approved_by(self) -> Sequence[str]: ...
+
+
+class HistoryView(Protocol):
+    """The newest entries, oldest first, and how many are before them."""
+
+    @property
+    def entries(self) -> Sequence[HistoryEntryView]: ...
+    @property
+    def earlier(self) -> int: ...
 
 
 def status_json(status: StatusView) -> dict[str, Any]:
@@ -175,19 +184,24 @@ def status_document(status: StatusView) -> Document:
     return [*blocks, *attestation_notes(status.witnessed)]
 
 
-def history_json(entries: Iterable[HistoryView]) -> dict[str, Any]:
-    return {"result": "ok", "entries": [_entry_json(item) for item in entries]}
+def history_json(history: HistoryView) -> dict[str, Any]:
+    return {"result": "ok", "earlier": history.earlier, "entries": [_entry_json(item) for item in history.entries]}
 
 
-def history_document(entries: Sequence[HistoryView], names: Names, subject: str | None = None) -> Document:
+def history_document(history: HistoryView, names: Names, subject: str | None = None) -> Document:
     """`subject` is the `kind/key` that was asked for; absent: everything."""
-    if not entries:
+    if not history.entries:
         if subject is None:
             return [Paragraph("The journal has no entries.")]
         how = "" if "/" in subject else ". An object is written kind/key, such as pool/pool-fra1-h100"
         return [Paragraph(f"The journal has nothing about {subject}{how}.")]
     blocks: list[Block] = []
-    for item in entries:
+    if history.earlier:
+        there = counted(history.earlier, "earlier entry is", "earlier entries are")
+        blocks.append(
+            Paragraph(f"{there} not shown; `--limit {history.earlier + len(history.entries)}` shows all.", "dim")
+        )
+    for item in history.entries:
         about = [item.event if item.method is None else item.method]
         about += [f"fleet {item.fleet}"] if item.fleet else []
         facts = [
@@ -236,7 +250,7 @@ def _fleet_json(item: FleetView) -> dict[str, Any]:
     return out
 
 
-def _entry_json(item: HistoryView) -> dict[str, Any]:
+def _entry_json(item: HistoryEntryView) -> dict[str, Any]:
     out: dict[str, Any] = {
         "entry": item.entry,
         "event": item.event,

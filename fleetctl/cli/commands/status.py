@@ -42,6 +42,14 @@ def status(settings: Settings, snapshot: Path | None) -> None:
 
 @command("history", own=("steward_key",))
 @click.argument("subject", metavar="[OBJECT]", required=False)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="The newest ones, at most this many.",
+)
 @click.option("--bundle", metavar="DIR", type=FILE_PATH, help="From an exported bundle, without an engine.")
 @click.option("--steward-key", metavar="PUB", type=FILE_PATH, help="With --bundle: the steward's public key.")
 @click.option(
@@ -50,6 +58,7 @@ def status(settings: Settings, snapshot: Path | None) -> None:
 def history(
     settings: Settings,
     subject: str | None,
+    limit: int,
     bundle: Path | None,
     steward_key: Path | None,
     witness_keys: tuple[str, ...],
@@ -64,8 +73,8 @@ def history(
 
     if bundle is not None:
         known = Known(steward_key=steward_key, witness_keys=witness_keys)
-        entries, names = bundle_history(bundle, known, subject, now_clock(settings).now_ms())
+        found, names = bundle_history(bundle, known, subject, now_clock(settings).now_ms(), limit)
     else:
         with open_engine(settings, witnessed=True) as engine:
-            entries, names = engine_history(engine, subject)
-    emit(settings, lambda: history_document(entries, names, subject), lambda: history_json(entries))
+            found, names = engine_history(engine, subject, limit)
+    emit(settings, lambda: history_document(found, names, subject), lambda: history_json(found))

@@ -12,7 +12,7 @@ from fleetctl.canonical import canonical_bytes
 from fleetctl.engine import builders, calls
 from fleetctl.engine.apply import apply_plan, check_plan
 from fleetctl.engine.context import Engine
-from fleetctl.engine.history import engine_history
+from fleetctl.engine.history import History, engine_history
 from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.errors import EngineRefused, SafetyRefused, Stale
 from fleetctl.ledger.entries import Applied, Called
@@ -191,12 +191,12 @@ def test_history_says_who_did_what_to_an_object(tmp_path: Path) -> None:
     calls.call(bob, "pools.unoffer", tenant="root", request={}, build=builders.unoffering(te.POOL_A, "acme"))
     witness.answers = False
     te.applied(engine, te.one_pool(), source=Source(commit="b" * 40, is_ancestor=lambda _: True))
-    found = engine_history(engine, "offer/pool-a/acme")
+    found = engine_history(engine, "offer/pool-a/acme").entries
     assert [(item.entry, item.event, item.actor, item.commit, item.witnessed) for item in found] == [
         (0, "applied", "local:ada@host", "a" * 40, True),
         (1, "called", "local:bob@laptop", None, True),
         (2, "applied", "local:ada@host", "b" * 40, False),
     ]
     assert [item.operations[0].verb for item in found] == ["create", "remove", "create"]
-    assert len(engine_history(engine, None)) == 3
-    assert engine_history(engine, "pool/other") == []
+    assert len(engine_history(engine, None).entries) == 3
+    assert engine_history(engine, "pool/other") == History(entries=())

@@ -301,7 +301,7 @@ def test_a_report_can_be_sealed(engine: Engine) -> None:
         assert reader.document(event.report.hex()) == b'{"items":1,"result":"drift"}'
     te.check_whole(engine)
     assert drift(engine).culprits["offer/pool-a/acme", "quota.gpu"].entry == 1
-    assert [item.event for item in engine_history(engine, None)] == ["applied", "called", "reported"]
+    assert [item.event for item in engine_history(engine, None).entries] == ["applied", "called", "reported"]
 
 
 def test_a_report_is_not_sealed_over_a_state_that_was_edited(engine: Engine) -> None:

@@ -309,7 +309,7 @@ def test_the_history_goes_on_over_a_loss(past: tr.Past) -> None:
     assert apply_plan(engine, data).entry == 4
     again = apply_plan(engine, data)
     assert (again.result, again.entry) == ("already-applied", 4)
-    found = engine_history(engine, None)
+    found = engine_history(engine, None).entries
     assert [(item.entry, item.event, item.witnessed) for item in found] == [
         (0, "applied", True),
         (1, "applied", True),

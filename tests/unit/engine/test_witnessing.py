@@ -159,7 +159,7 @@ def test_what_fewer_than_required_have_signed_is_not_witnessed(tmp_path: Path) -
     assert caught.value.receipt.witnessed.grade == "witnessed-to"
     report = audit_engine(engine).journal
     assert report is not None and (report.grading.grade, report.grading.witnessed_length) == ("witnessed-to", 1)
-    assert [item.witnessed for item in engine_history(engine, None)] == [True, False]
+    assert [item.witnessed for item in engine_history(engine, None).entries] == [True, False]
 
 
 def test_a_witness_that_hangs_is_waited_for_once_in_each_phase(tmp_path: Path) -> None:
