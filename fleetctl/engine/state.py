@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine
@@ -71,7 +71,7 @@ def check_state(engine: Engine, reader: Reader, digests: Mapping[ObjectKey, byte
     live, sealed = state_digest(digests.items()), sealed_state(engine, reader)
     if live != sealed:
         off = edited_rows(digests, dict(reader.stored_digests()))
-        named = f"; rows that changed: {', '.join(off[:5])}" if off else ""
+        named = f"; rows that changed: {_named(reader, off)}" if off else ""
         raise Tampered(
             STATE_TAMPERED.at(
                 f"the live state has the digest {live.hex()[:16]}…, the journal sealed {sealed.hex()[:16]}…{named}. "
@@ -94,7 +94,18 @@ def check_readable(objects: Iterable[LiveObject]) -> None:
             ) from None
 
 
-def edited_rows(digests: Mapping[ObjectKey, bytes], stored: Mapping[ObjectKey, bytes]) -> list[str]:
-    """`kind id` of the objects whose content does not have the digest stored beside it, or that have none."""
+_SHOWN = 5  # rows that a message names
+
+
+def edited_rows(digests: Mapping[ObjectKey, bytes], stored: Mapping[ObjectKey, bytes]) -> list[ObjectKey]:
+    """The objects whose content does not have the digest stored beside it, or that have none."""
     keys: Iterable[ObjectKey] = sorted(digests.keys() | stored.keys())
-    return [f"{kind} {id}" for kind, id in keys if digests.get((kind, id)) != stored.get((kind, id))]
+    return [key for key in keys if digests.get(key) != stored.get(key)]
+
+
+def _named(reader: Reader, rows: Sequence[ObjectKey]) -> str:
+    """The first rows as `kind/key` with the id, which alone is certain: a key may be what was edited."""
+    found = [(reader.object(kind, id), kind, id) for kind, id in rows[:_SHOWN]]
+    shown = [f"{item.label} ({id})" if item is not None else f"{kind} {id}" for item, kind, id in found]
+    more = len(rows) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -63,3 +63,20 @@ def test_a_row_that_cannot_be_is_tampering(
         done = home.run(*reader, *place)
         said = {item["code"] for item in json.loads(done.out).get("diagnostics", [])}
         assert (done.exit in (0, 3), "internal-error" in said) == (True, False), (reader, done)
+
+
+def test_rows_that_changed_are_named_as_people_know_them(home: Home, tmp_path: Path) -> None:
+    """pins.md, "Kinds": an object is written `kind/key` everywhere; the id stands beside it, for a key may be the edit."""
+    (state,) = home.path.glob("state/fleetctl/eng_test/state.db")
+    copy = tmp_path / "state.db"
+    with sqlite3.connect(state) as source, sqlite3.connect(copy) as edited:
+        source.backup(edited)
+        edited.execute("UPDATE objects SET name = 'other' WHERE kind = 'pool'")
+        ((pool,),) = edited.execute("SELECT id FROM objects WHERE kind = 'pool'").fetchall()
+    copy.chmod(0o600)
+    (found,) = home.json("drift", ".", "--state", f"sqlite:{copy}", exit=3)["diagnostics"]
+    assert f"rows that changed: pool/pool-fra1-h100 ({pool}). Somebody" in found["detail"]
+    with sqlite3.connect(copy) as edited:
+        edited.execute("UPDATE objects SET name = 'other'")
+    (found,) = home.json("drift", ".", "--state", f"sqlite:{copy}", exit=3)["diagnostics"]
+    assert "and 1 more. Somebody" in found["detail"]
