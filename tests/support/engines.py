@@ -177,14 +177,17 @@ def site(key: str = "fra1", region: str = "eu") -> Declared:
     return Declared(kind="site", key=key, name=key, body=SiteBody(kind="shared", region=region, tenant="root"))
 
 
-def pool(key: str, *, name: str | None = None, protect: bool = False, **fields: Any) -> Declared:
+def pool(
+    key: str, *, name: str | None = None, protect: bool = False, adopt: ObjectId | None = None, **fields: Any
+) -> Declared:
     values: dict[str, Any] = {
         "site": "fra1",
         "pool_class": "metal-host",
         "gpu_model": "H100",
         "policy": {"maxPendingMs": 3_600_000},
     }
-    return Declared(kind="pool", key=key, name=name or key, protect=protect, body=PoolBody(**(values | fields)))
+    body = PoolBody(**(values | fields))
+    return Declared(kind="pool", key=key, name=name or key, protect=protect, adopt=adopt, body=body)
 
 
 def offer(pool_key: str, to: str = "acme", gpus: int = 32, **fields: Any) -> Declared:

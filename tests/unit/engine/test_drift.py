@@ -244,7 +244,7 @@ def test_a_release_and_an_adoption_are_no_drift(engine: Engine) -> None:
     released = te.fleet(te.pool("pool-a"), te.offer("pool-a"), te.entitlement(), release=["pool/pool-b"])
     te.applied(engine, released)
     assert drift(engine, released).result == "none"
-    adopting = te.fleet(replace(te.pool("pool-b"), adopt=POOL_B), name="us")
+    adopting = te.fleet(te.pool("pool-b", adopt=POOL_B), name="us")
     te.applied(engine, adopting)
     assert drift(engine, adopting).result == "none"
 
