@@ -5,6 +5,7 @@ FleetctlError
 ├── EngineRefused       1   by engine code: NOT_FOUND 404, CONFLICT and INVALID_STATE 409, ACCESS_DENIED 403, else 400
 ├── Unreachable         1   503  engine, file or key cannot be opened
 ├── SafetyRefused       3   409  an unaccepted danger, a missing signature, a foreign or edited plan, an empty source
+│   ├── NotAccepted     3   409  the danger of a deletion, with what that would take down (in engine.deletion)
 │   ├── Tampered        3   409  the live state is not what the journal sealed
 │   └── NotVerified     3   409  a ledger or a receipt does not verify
 │       └── WitnessElsewhere 3 409  a witness knows the ledger at another place (in ports)

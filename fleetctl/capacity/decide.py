@@ -77,7 +77,12 @@ def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, bo
     seed's codes, SafetyRefused for a protected object.
     """
     if not working.tenant_exists(actor.tenant):
-        refuse(NOT_FOUND, f"the acting tenant `{actor.tenant}` does not exist; create it first", operation.label)
+        why = (
+            "was deleted, and what it had with it; a new one of that name begins with nothing"
+            if working.tombstone("tenant", actor.tenant)
+            else "does not exist; create it first"
+        )
+        refuse(NOT_FOUND, f"the acting tenant `{actor.tenant}` {why}", operation.label)
     if operation.kind == "settings" and actor.fleet is not None:
         refuse(ACCESS_DENIED, "the engine's settings are changed by a command, never by a plan", operation.label)
     if operation.verb == "create":

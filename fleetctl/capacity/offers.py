@@ -55,12 +55,17 @@ class OfferRules:
             refuse(NOT_FOUND, f"the pool of {case.label} does not exist", case.label)
         if body.to == pool.tenant:
             refuse(INVALID_STATE, f"{pool.label} cannot be unoffered from its owner `{body.to}`", case.label)
-        return Changes(
-            drop=(tombstone_of(case.after, case.actor_fleet),),
-            quotas=lowered_quotas(case.working, pool, body.to),
-            authz_removed=((pool.id, body.to),),
-            events=(_event("pool.unoffered", pool, body),),
-        )
+        return unoffered(case, case.after, body, pool)
+
+
+def unoffered(case: Case, offer: LiveObject, body: OfferBody, pool: LiveObject) -> Changes:
+    """The end of an offer: its tenant's rows drop to what is in use, and it sees the pool no more (readings B02)."""
+    return Changes(
+        drop=(tombstone_of(offer, case.actor_fleet),),
+        quotas=lowered_quotas(case.working, pool, body.to),
+        authz_removed=((pool.id, body.to),),
+        events=(_event("pool.unoffered", pool, body),),
+    )
 
 
 def tenants_holding(working: Working, pool: LiveObject) -> set[str]:

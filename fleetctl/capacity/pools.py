@@ -60,8 +60,11 @@ def provider_problem(body: PoolBody, label: str) -> Diagnostic | None:
     return None
 
 
-def archived(working: Working, pool: LiveObject, actor_fleet: str | None) -> Changes:
-    """Retire a pool: offers go, offered tenants' quotas drop to what is in use, the owner's row stays (B13, B14)."""
+def archived(working: Working, pool: LiveObject, actor_fleet: str | None, reason: str | None = None) -> Changes:
+    """Retire a pool: offers go, offered tenants' quotas drop to what is in use, the owner's row stays (B13, B14).
+
+    `reason` is why, for the event, where it was not the owner's own wish.
+    """
     offers = working.referring_to("pool", pool.id, "offer")
     tenants = sorted(cast(OfferBody, working.body(item)).to for item in offers)
     quotas = tuple(row for tenant in tenants if tenant != pool.tenant for row in lowered_quotas(working, pool, tenant))
@@ -78,13 +81,15 @@ def archived(working: Working, pool: LiveObject, actor_fleet: str | None) -> Cha
         # As with a tombstone: what a fleet retired itself is not drift of its own.
         last_applied_json=None if pool.fleet == actor_fleet else pool.last_applied_json,
     )
-    unoffered = cast(Json, [tenant for tenant in tenants if tenant != pool.tenant])
+    data: dict[str, Json] = {"unoffered": [tenant for tenant in tenants if tenant != pool.tenant]}
+    if reason is not None:
+        data["reason"] = reason
     return Changes(
         put=(after,),
         drop=tuple(tombstone_of(item, actor_fleet) for item in offers),
         quotas=quotas,
         authz_removed=tuple((pool.id, tenant) for tenant in tenants if tenant != pool.tenant),
-        events=(Event(type="pool.archived", object=pool.label, tenant=pool.tenant, data={"unoffered": unoffered}),),
+        events=(Event(type="pool.archived", object=pool.label, tenant=pool.tenant, data=data),),
     )
 
 

@@ -85,6 +85,15 @@ def refuse_protected(subject: str) -> NoReturn:
     )
 
 
+def refuse_together(diagnostics: Iterable[Diagnostic]) -> None:
+    """Raise EngineRefused with all of them, SafetyRefused when nothing but safety rules refuse; return when there are none."""
+    found = list(diagnostics)
+    if found and all(item.code.exit_code == SafetyRefused.exit_code for item in found):
+        raise SafetyRefused(found)
+    if found:
+        raise EngineRefused(found)
+
+
 def refuse_all(diagnostics: Iterable[Diagnostic]) -> None:
     """Raise EngineRefused with all errors among `diagnostics`; return when there are none."""
     errors = [item for item in diagnostics if item.severity == "error"]

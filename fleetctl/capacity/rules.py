@@ -67,12 +67,14 @@ def require_tenant(case: Case, tenant: str, field: str, *, or_any: bool = False)
     """Refuse NOT_FOUND unless the tenant exists (or is `any` where that may be said)."""
     if or_any and tenant == ANY_TENANT:
         return
-    if not case.working.tenant_exists(tenant):
-        refuse(
-            NOT_FOUND,
-            f"`{field}` of {case.label} names tenant `{tenant}`, which does not exist; declare it under `tenants`",
-            case.label,
-        )
+    if case.working.tenant_exists(tenant):
+        return
+    why = (
+        "was deleted; take that out of the files, or declare it under `tenants` to make a new one"
+        if case.working.tombstone("tenant", tenant)
+        else "does not exist; declare it under `tenants`"
+    )
+    refuse(NOT_FOUND, f"`{field}` of {case.label} names tenant `{tenant}`, which {why}", case.label)
 
 
 def tombstone_of(gone: LiveObject, actor_fleet: str | None) -> Tombstone:

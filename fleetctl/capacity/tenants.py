@@ -1,9 +1,10 @@
-"""Tenants and the engine's settings. A tenant is never removed by a plan: leaving the files releases it."""
+"""Tenants and the engine's settings. A tenant is never removed by a plan, which releases it: deleting it is a command."""
 
 from __future__ import annotations
 
 from fleetctl.capacity.refusals import ACCESS_DENIED, INVALID_STATE, refuse
 from fleetctl.capacity.rules import Case, refuse_cycle, require_tenant
+from fleetctl.capacity.teardown import tear_down
 from fleetctl.model.bodies import TenantBody
 from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ANY_TENANT, ROOT_TENANT
@@ -31,7 +32,18 @@ class TenantRules:
         return Changes()
 
     def remove(self, case: Case, now: UnixMs) -> Changes:
-        refuse(INVALID_STATE, f"{case.label} is not removed by a plan; list it under `release`", case.label)
+        if case.actor_fleet is not None:
+            refuse(
+                INVALID_STATE,
+                f"{case.label} is not removed by a plan; list it under `release`, and delete it with `fleetctl tenants "
+                f"delete {case.after.key}`",
+                case.label,
+            )
+        body = case.working.body(case.after)
+        assert isinstance(body, TenantBody)
+        if not _under(case, body.parent):
+            refuse(ACCESS_DENIED, f"{case.label} is not under the acting tenant `{case.actor_tenant}`", case.label)
+        return tear_down(case, now)
 
 
 class SettingsRules:

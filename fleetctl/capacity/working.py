@@ -87,12 +87,16 @@ class Working:
         """Quota rows of a tenant in a pool, by resource."""
         return self._quotas.get((ObjectId(pool), tenant), {})
 
+    def quota_keys(self) -> list[tuple[ObjectId, str]]:
+        """(pool id, tenant) of all quota rows, sorted."""
+        return sorted(self._quotas)
+
     def tenant_exists(self, tenant: str) -> bool:
         """Whether a tenant is known; the root tenant always is."""
         return tenant == ROOT_TENANT or ("tenant", ObjectId(tenant)) in self._objects
 
     def descendants(self, tenant: str) -> set[str]:
-        """Tenants already known to be `tenant` or under it, for the caller to add to; forgotten when a tenant moves."""
+        """Tenants already known to be `tenant` or under it, for the caller to add to; forgotten when a tenant moves or ends."""
         return self._descendants.setdefault(tenant, {tenant})
 
     def referring_to(self, kind: Kind, id: str, *kinds: Kind) -> list[LiveObject]:
@@ -106,6 +110,8 @@ class Working:
             key = (tombstone.kind, tombstone.id)
             self._tombstones[key] = tombstone
             self._forget(self._objects.pop(key))
+            if tombstone.kind == "tenant":
+                self._descendants.clear()
         for item in changes.put:
             key = (item.kind, item.id)
             before = self._objects.get(key)

@@ -40,7 +40,7 @@ ENTRIES: Mapping[str, Entry] = {
         f"{_COMMANDS}.pools:pools", "Pools: list, get, create, capacity, offer, unoffer, update, archive.", "Capacity"
     ),
     "quotas": Entry(f"{_COMMANDS}.tenancy:quotas", "Quotas: list, set.", "Capacity"),
-    "tenants": Entry(f"{_COMMANDS}.tenancy:tenants", "Tenants: list, get, create.", "Capacity"),
+    "tenants": Entry(f"{_COMMANDS}.tenancy:tenants", "Tenants: list, get, create, delete.", "Capacity"),
     "sites": Entry(f"{_COMMANDS}.tenancy:sites", "Sites: list, create.", "Capacity"),
     "events": Entry(f"{_COMMANDS}.tenancy:events", "Events: list.", "Capacity"),
     "authz": Entry(f"{_COMMANDS}.tenancy:authz", "Authorization rows: list.", "Capacity"),

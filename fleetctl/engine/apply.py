@@ -51,8 +51,8 @@ MISSING_SIGNATURE = code(
 )
 UNACCEPTED_DANGER = code(
     "unaccepted-danger",
-    "The plan holds a danger that nobody accepted as it is now",
-    trigger="a danger, computed again under the write lock, has no acceptance in force or is worse than the accepted figure",
+    "There is a danger that nobody accepted as it is now",
+    trigger="a danger, computed again under the write lock, has no acceptance in force or is worse than the accepted figure; `tenants delete` without its `--accept`",
     exit_code=3,
 )
 FALSE_PLAN = code(

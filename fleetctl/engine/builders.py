@@ -10,8 +10,8 @@ from fleetctl.capacity.refusals import INVALID_STATE, NOT_FOUND, refuse
 from fleetctl.engine.calls import Build, Nothing
 from fleetctl.engine.context import Engine
 from fleetctl.model.bodies import BODY_TYPES, Body, SettingsBody
-from fleetctl.model.ids import SETTINGS_ID, Kind, ObjectId, cli_caller, derive_id, object_name, ulid_id
-from fleetctl.model.live import LiveObject, Snapshot, State, state_of
+from fleetctl.model.ids import ROOT_TENANT, SETTINGS_ID, Kind, ObjectId, cli_caller, derive_id, object_name, ulid_id
+from fleetctl.model.live import LiveObject, ObjectKey, Snapshot, State, state_of
 from fleetctl.model.operation import Operation, Precondition
 
 
@@ -108,9 +108,25 @@ def removal(kind: Kind, id: str) -> Build:
             id=live.id,
             before=live.state(),
             precondition=Precondition(version=live.version),
-            reversible=kind != "pool",
+            reversible=kind not in ("pool", "tenant"),
             reason="called",
         )
+
+    return build
+
+
+def deletion(tenant: str) -> Build:
+    """Builds the deletion of a tenant; nothing when it was deleted before."""
+
+    def build(snapshot: Snapshot) -> Operation | Nothing:
+        key: ObjectKey = ("tenant", ObjectId(tenant))
+        if tenant == ROOT_TENANT:
+            refuse(
+                INVALID_STATE, "the root tenant is the engine's own and is not deleted", object_name("tenant", tenant)
+            )
+        if key not in snapshot.objects and key in snapshot.tombstones:
+            return Nothing(None)
+        return removal("tenant", tenant)(snapshot)
 
     return build
 

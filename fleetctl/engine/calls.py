@@ -15,14 +15,17 @@ from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_absences, check_quotas
 from fleetctl.engine.journal import keep_document, sealing_time, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
-from fleetctl.engine.streams import read_usages
+from fleetctl.engine.streams import Usages, read_usages
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Called
+from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ObjectId, cli_caller
-from fleetctl.model.live import LiveObject, Snapshot, state_digest
+from fleetctl.model.live import LiveObject, ObjectKey, Snapshot, state_digest
 from fleetctl.model.operation import Operation
+from fleetctl.ports import Reader, Writer
+from fleetctl.units import UnixMs
 
 WAIT_MS = 60_000
 
@@ -50,8 +53,34 @@ Build = Callable[[Snapshot], Operation | Nothing]
 """Makes the operation from the snapshot under the lock."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A command that is allowed, over what it was decided on. `before` is the state digest."""
+
+    snapshot: Snapshot
+    usages: Usages
+    digests: dict[ObjectKey, bytes]
+    before: bytes
+    operation: Operation
+    changes: Changes
+    now: UnixMs
+
+
+Also = Callable[[Writer, Decided], Mapping[str, Any]]
+"""What a command does beside its configuration, in the same transaction and before its journal entry. Returns what the
+kept request says beside what was asked, canonical JSON; what it raises stops the command.
+"""
+
+
 def call(
-    engine: Engine, method: str, *, tenant: str, request: Mapping[str, Any], build: Build, wait_ms: int = WAIT_MS
+    engine: Engine,
+    method: str,
+    *,
+    tenant: str,
+    request: Mapping[str, Any],
+    build: Build,
+    wait_ms: int = WAIT_MS,
+    also: Also = lambda _tx, _decided: {},
 ) -> CallReceipt:
     """Run one command as `tenant`. `request` is what was asked, canonical JSON; `build` turns it into an operation.
 
@@ -61,27 +90,21 @@ def call(
         check_identity(engine, reader)
     refuse_rollback(engine)
     with engine.store.write(wait_ms) as tx:
-        check_open(tx)
-        snapshot = load_snapshot(engine, tx, read_usages(engine, tx))
-        digests = digests_of(snapshot.objects)
-        before = check_state(engine, tx, digests)
-        check_quotas(snapshot)
-        operation = build(snapshot)
-        if isinstance(operation, Nothing):
-            return _unchanged(method, operation.object)
-        check_absences(engine, tx, [operation], snapshot)
-        now = sealing_time(engine, tx)
-        changes = decide(Working(snapshot), operation, Actor(tenant=tenant, caller=cli_caller(tenant)), now)
-        touched = write_changes(tx, [changes], now)
+        decided = decided_call(engine, tx, tenant, build)
+        if isinstance(decided, Nothing):
+            return _unchanged(method, decided.object)
+        beside = also(tx, decided)
+        operation, now = decided.operation, decided.now
+        touched = write_changes(tx, [decided.changes], now)
         # What is folded later comes last, so that no word of the request can stand in its place.
-        asked = {**request, "method": method, "tenant": tenant, "operation": operation.to_json()}
+        asked = {**request, **beside, "method": method, "tenant": tenant, "operation": operation.to_json()}
         kept = keep_document(tx, canonical_bytes(asked))
         entry = write_journal(
             engine,
             tx,
             Called,
-            state_before=before,
-            state_after=state_digest(moved(digests, touched).items()),
+            state_before=decided.before,
+            state_after=state_digest(moved(decided.digests, touched).items()),
             touched=touched,
             at_ms=now,
             method=method,
@@ -96,6 +119,30 @@ def call(
         object=found,
         entry=entry,
         witnessed=witness_heads(engine),
+    )
+
+
+def decided_call(engine: Engine, reader: Reader, tenant: str, build: Build) -> Decided | Nothing:
+    """What a command would do as of one verified reading. Writes nothing, and raises what `call` would."""
+    check_open(reader)
+    usages = read_usages(engine, reader)
+    snapshot = load_snapshot(engine, reader, usages)
+    digests = digests_of(snapshot.objects)
+    before = check_state(engine, reader, digests)
+    check_quotas(snapshot)
+    operation = build(snapshot)
+    if isinstance(operation, Nothing):
+        return operation
+    check_absences(engine, reader, [operation], snapshot)
+    now = sealing_time(engine, reader)
+    return Decided(
+        snapshot=snapshot,
+        usages=usages,
+        digests=digests,
+        before=before,
+        operation=operation,
+        changes=decide(Working(snapshot), operation, Actor(tenant=tenant, caller=cli_caller(tenant)), now),
+        now=now,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn, cast
@@ -17,7 +17,7 @@ from fleetctl.engine.streams import Usages, keep_checkpoint, last_usage_at_ms, r
 from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import EngineRefused
 from fleetctl.frozen import dataclass
-from fleetctl.ledger.chain import seal
+from fleetctl.ledger.chain import Sealed, seal
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import check_identifier
 from fleetctl.model.bodies import EntitlementBody
@@ -249,42 +249,57 @@ def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: 
 
 def release_found(engine: Engine, tx: Writer, usages: Usages, found: RunningClaim, reading: Figure | None) -> Release:
     """Release an open claim in an open transaction, and forget what was reported of it."""
-    claim, opened = found.claim, found.opened
-    figure = charged(opened.reserved_uj, None if reading is None else found.here(reading))
-    sealed = seal(
-        Released(
-            at_ms=max(engine.clock.now_ms(), last_usage_at_ms(engine, tx, usages)),
-            claim=claim,
-            spent_uj=figure.energy_uj,
-            grade=figure.grade.value,
-        ),
-        usages.head,
-        engine.sealing(),
-    )
-    append_sealed(tx, usages.stream, sealed)
+    figure = charged(found.opened.reserved_uj, None if reading is None else found.here(reading))
+    (released,) = _releases(engine, tx, usages, [(found, figure)])
+    return released
+
+
+def release_unread(engine: Engine, tx: Writer, usages: Usages, claims: Iterable[str]) -> tuple[Release, ...]:
+    """As `release_in`, for many claims of which nobody has a reading."""
+    found = [running_claim(engine, tx, usages, claim) for claim in claims]
+    return _releases(engine, tx, usages, [(item, charged(item.opened.reserved_uj, None)) for item in found])
+
+
+def _releases(
+    engine: Engine, tx: Writer, usages: Usages, ending: Sequence[tuple[RunningClaim, Figure]]
+) -> tuple[Release, ...]:
+    """One entry after the other, on the usage read in the transaction."""
+    if not ending:
+        return ()
+    at_ms, head = max(engine.clock.now_ms(), last_usage_at_ms(engine, tx, usages)), usages.head
+    entries: list[Sealed] = []
+    for found, figure in ending:
+        event = Released(at_ms=at_ms, claim=found.claim, spent_uj=figure.energy_uj, grade=figure.grade.value)
+        entries.append(seal(event, head, engine.sealing()))
+        head = entries[-1].head
+    append_sealed(tx, usages.stream, *entries)
     keep_checkpoint(engine, tx, usages)
+    done = list(zip(ending, entries, strict=True))
     tx.put_claims(
-        [
-            ClaimRow(
-                stream=usages.stream,
-                claim=claim,
-                entitlement=opened.entitlement,
-                admitted_at=opened.seq,
-                released_at=sealed.seq,
-            )
-        ]
+        ClaimRow(
+            stream=usages.stream,
+            claim=found.claim,
+            entitlement=found.opened.entitlement,
+            admitted_at=found.opened.seq,
+            released_at=sealed.seq,
+        )
+        for (found, _), sealed in done
     )
-    for stream, id in ((usages.stream, claim), *((part.stream, part.claim) for part in found.parts)):
-        tx.drop_report(stream, id)
-    return Release(
-        claim=claim,
-        named=found.named,
-        settled_uj=found.settled_uj,
-        entitlement=opened.entitlement,
-        charged=figure,
-        reserved_uj=opened.reserved_uj,
-        entry=sealed.seq,
-        stream=usages.stream,
+    for found, _ in ending:
+        for stream, id in ((usages.stream, found.claim), *((part.stream, part.claim) for part in found.parts)):
+            tx.drop_report(stream, id)
+    return tuple(
+        Release(
+            claim=found.claim,
+            named=found.named,
+            settled_uj=found.settled_uj,
+            entitlement=found.opened.entitlement,
+            charged=figure,
+            reserved_uj=found.opened.reserved_uj,
+            entry=sealed.seq,
+            stream=usages.stream,
+        )
+        for (found, figure), sealed in done
     )
 
 

@@ -139,9 +139,12 @@ def _step(fold: Fold, record: Record) -> None:
 
 
 def _take_in(fold: Fold, operation: Operation, changes: Changes) -> None:
-    lowered = [(row.pool, row.tenant, row.resource) for row in changes.quotas] if operation.verb == "remove" else []
-    for key in lowered:
-        fold.left.setdefault(key, fold.quotas[key])
+    for row in changes.quotas if operation.verb == "remove" else ():
+        key = (row.pool, row.tenant, row.resource)
+        if operation.kind == "tenant":  # which leaves 0, whatever is in use
+            fold.left.pop(key, None)
+        else:
+            fold.left.setdefault(key, fold.quotas[key])
     fold.working.apply(changes)
     fold.quotas.update({(row.pool, row.tenant, row.resource): row.maximum for row in changes.quotas})
     _state_rows(fold, changes.put)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,7 +87,9 @@ def history(found: Iterable[Record], subject: str | None, covered: Sequence[rang
 
 
 class _Followed:
-    """One object through the journal. What takes it away may be an operation on another: archiving a pool ends its offers."""
+    """One object through the journal. What takes it away may be an operation on another: archiving a pool ends its offers,
+    deleting a tenant whatever it has.
+    """
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -96,7 +98,13 @@ class _Followed:
 
     def of(self, record: Record) -> tuple[Operation, ...]:
         """What an entry did to it."""
-        return tuple(done for item in record.operations for done in self._done(item))
+        done = [done for item in record.operations for done in self._done(item)]
+        ids = {id for label, id in record.ended if label == self._subject}
+        if not ids:
+            return tuple(done)
+        ended = self._take(lambda last: last.id in ids)
+        done += [_ended_with(item, last, "deleted") for item in record.operations for last in ended]
+        return tuple(done) or record.operations  # a reservation has none of its own
 
     def _done(self, item: Operation) -> list[Operation]:
         if item.label == self._subject:
@@ -106,15 +114,18 @@ class _Followed:
             return [item]
         if item.kind != "pool" or item.verb != "remove":
             return []
-        ended = [
-            last for last in self._live.values() if last.kind == "offer" and (last.after or {}).get("pool") == item.id
-        ]
+        ended = self._take(lambda last: last.kind == "offer" and (last.after or {}).get("pool") == item.id)
+        return [_ended_with(item, last, "archived") for last in ended]
+
+    def _take(self, which: Callable[[Operation], bool]) -> list[Operation]:
+        """Live no more."""
+        ended = [last for last in self._live.values() if which(last)]
         for last in ended:
             del self._live[last.id]
-        return [_withdrawn_with(item, last) for last in ended]
+        return ended
 
 
-def _withdrawn_with(pool: Operation, last: Operation) -> Operation:
+def _ended_with(other: Operation, last: Operation, how: str) -> Operation:
     version = last.precondition.version if last.precondition.version is not None else last.precondition.absent
     return Operation(
         verb="remove",
@@ -123,7 +134,8 @@ def _withdrawn_with(pool: Operation, last: Operation) -> Operation:
         id=last.id,
         before=last.after,
         precondition=Precondition(version=(version or 0) + 1),
-        reason=f"{pool.label} was archived",
+        reversible=last.kind != "pool",
+        reason=f"{other.label} was {how}",
     )
 
 
@@ -135,7 +147,6 @@ def _entry(record: Record, operations: tuple[Operation, ...], witnessed: bool) -
             "fleet": event.fleet,
             "commit": event.commit,
             "plan": event.plan.hex(),
-            "accepted": event.accepted or (),
             "approved_by": event.approved_by or (),
         }
     elif isinstance(event, Called):
@@ -149,5 +160,6 @@ def _entry(record: Record, operations: tuple[Operation, ...], witnessed: bool) -
         actor=event.actor,
         witnessed=witnessed,
         operations=operations,
+        accepted=record.accepted,
         **more,
     )

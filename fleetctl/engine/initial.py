@@ -104,6 +104,8 @@ def initial_rows(engine: EngineId, objects: Iterable[LiveObject]) -> Changes:
     quotas: list[QuotaRow] = []
     authz: list[AuthzRow] = []
     for pool in working.objects("pool"):
+        if not working.tenant_exists(pool.tenant):  # archived with its owner, whose rows ended then
+            continue
         body = cast(PoolBody, working.body(pool))
         quotas += [
             QuotaRow(pool=pool.id, tenant=pool.tenant, resource=resource, maximum=maximum)

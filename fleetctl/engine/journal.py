@@ -13,16 +13,16 @@ from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import Sealed, seal
 from fleetctl.ledger.entries import JournalEvent
 from fleetctl.model.live import ObjectKey
-from fleetctl.ports import HeadMoved, Writer
+from fleetctl.ports import HeadMoved, Reader, Writer
 from fleetctl.units import UnixMs
 
 
-def sealing_time(engine: Engine, tx: Writer) -> UnixMs:
-    """The time that an entry of this transaction bears: the clock's, and never one before the last entry's.
+def sealing_time(engine: Engine, reader: Reader) -> UnixMs:
+    """The time that an entry of this reading's transaction bears: the clock's, and never one before the last entry's.
 
     What is decided is decided at this time, so that a replay of the journal decides alike.
     """
-    return UnixMs(max(engine.clock.now_ms(), last_at_ms(engine, tx, journal_stream(tx))))
+    return UnixMs(max(engine.clock.now_ms(), last_at_ms(engine, reader, journal_stream(reader))))
 
 
 def write_journal(

@@ -15,7 +15,9 @@ from fleetctl.model.operation import Operation, OperationError, operation_from_j
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One journal entry with the operations it ran. `tenant` is who acted on them."""
+    """One journal entry with the operations it ran. `tenant` is who acted on them, `accepted` are ids of dangers,
+    `ended` (`kind/key`, id) of what ended with the object of the operation.
+    """
 
     entry: int
     event: JournalEvent
@@ -23,6 +25,8 @@ class Record:
     fleet: str | None
     operations: tuple[Operation, ...]
     origin: tuple[str, str] | None = None
+    accepted: tuple[str, ...] = ()
+    ended: tuple[tuple[str, str], ...] = ()
 
 
 def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> Iterator[Record]:
@@ -32,20 +36,33 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
         fleet: str | None = None
         origin: tuple[str, str] | None = None
         operations: list[Any] = []
+        accepted: tuple[str, ...] = ()
+        ended: tuple[tuple[str, str], ...] = ()
         if isinstance(event, Applied):
             body = load_document(documents, event.plan.hex(), entry)
             tenant, fleet, operations = body.get("tenant"), event.fleet, body.get("operations", [])
-            origin = origin_of(body)
+            origin, accepted = origin_of(body), event.accepted or ()
         elif isinstance(event, Called):
             body = load_document(documents, event.request.hex(), entry)
             tenant, operations = body.get("tenant"), [body["operation"]] if "operation" in body else []
+            accepted = tuple(body.get("accepted", ()))
+            ended = tuple((item["object"], item["id"]) for item in body.get("ended", ()))
         try:
             typed = tuple(operation_from_json(item) for item in operations)
         except OperationError as error:
             raise Tampered(
                 DOCUMENT_MISSING.at(f"entry {entry} names a document that cannot be read: {error}")
             ) from None
-        yield Record(entry=entry, event=event, tenant=tenant, fleet=fleet, operations=typed, origin=origin)
+        yield Record(
+            entry=entry,
+            event=event,
+            tenant=tenant,
+            fleet=fleet,
+            operations=typed,
+            origin=origin,
+            accepted=accepted,
+            ended=ended,
+        )
 
 
 def check_kept(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> None:

@@ -10,7 +10,16 @@ from fleetctl.capacity.placement import free_nodes, place
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, NOT_FOUND
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.builders import find, refuse_unknown
-from fleetctl.engine.claims import Admission, Release, admit_in, check_class, entitlement_id, release_in, tree_state
+from fleetctl.engine.claims import (
+    Admission,
+    Release,
+    admit_in,
+    check_class,
+    entitlement_id,
+    release_in,
+    release_unread,
+    tree_state,
+)
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_quotas
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
@@ -175,13 +184,34 @@ def end(engine: Engine, id: str, reading: Figure | None = None) -> Ended:
         found = tx.reservation(id)
         if found is None:
             _refuse(NOT_FOUND, f"there is no reservation {id}", f"reservation/{id}")
-        if found.state in ("ended", "failed"):
+        if not is_running(found):
             return Ended(reservation=found, release=None)
         released = release_in(engine, tx, usages, found.claim, reading) if found.claim is not None else None
-        ended = replace(found, state="ended", ended_at_ms=engine.clock.now_ms(), reason=None)
-        tx.put_reservation(ended)
-        tx.add_events([_event("reservation.ended", ended)], UnixMs(engine.clock.now_ms()))
-        return Ended(reservation=ended, release=released)
+        return Ended(reservation=_ended(engine, tx, found, None), release=released)
+
+
+def is_running(reservation: Reservation) -> bool:
+    """Whether it holds or waits for GPUs."""
+    return reservation.state in ("pending", "active")
+
+
+def end_all(
+    engine: Engine, tx: Writer, usages: Usages, running: Iterable[Reservation], reason: str
+) -> tuple[Reservation, ...]:
+    """End reservations in an open transaction, without readings: each claim is charged as reserved. `reason` is for people.
+
+    Raises EngineRefused for one whose claim is not open.
+    """
+    found = list(running)
+    release_unread(engine, tx, usages, (item.claim for item in found if item.claim is not None))
+    return tuple(_ended(engine, tx, item, reason) for item in found)
+
+
+def _ended(engine: Engine, tx: Writer, running: Reservation, reason: str | None) -> Reservation:
+    ended = replace(running, state="ended", ended_at_ms=engine.clock.now_ms(), reason=reason)
+    tx.put_reservation(ended)
+    tx.add_events([_event("reservation.ended", ended)], UnixMs(engine.clock.now_ms()))
+    return ended
 
 
 def _open(engine: Engine, tx: Writer) -> tuple[Snapshot, Usages]:

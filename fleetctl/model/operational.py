@@ -45,7 +45,7 @@ class Reservation:
     claim: str | None = None
     ended_at_ms: int | None = None
     reason: str | None = None
-    """Why it is pending or failed, for people."""
+    """Why it is pending or failed, or ended with something else, for people."""
     placement: tuple[tuple[ObjectId, int], ...] = ()
     """(node id, GPUs) of an active one."""
 

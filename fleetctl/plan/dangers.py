@@ -40,6 +40,11 @@ PAST = "its acceptance is past its `until`"
 """Why a danger is not accepted that is as it was planned; every other reason wants a new plan."""
 
 
+def danger_id(kind: DangerKind, subject: str) -> str:
+    """`kind:object`."""
+    return f"{kind}:{subject}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Danger:
     """One danger. `figures` are compared one by one with those that were accepted; `subject` is `kind/key`; `detail` is for people."""
@@ -51,8 +56,8 @@ class Danger:
 
     @property
     def id(self) -> str:
-        """`kind:object`, what an acceptance names."""
-        return f"{self.kind}:{self.subject}"
+        """What an acceptance names."""
+        return danger_id(self.kind, self.subject)
 
     def to_json(self) -> dict[str, object]:
         figures = {name: wide(value) for name, value in sorted(self.figures.items())}
@@ -194,7 +199,7 @@ def _withdraws(view: _View) -> Iterator[Danger]:
             kind="withdraws",
             subject=pools[pool].label,
             figures={"offers": len(offers)},
-            detail=f"takes {_counted(len(offers), 'offer')} from fleet {fleets}: {_some(sorted(offer.label for offer in offers))}",
+            detail=f"takes {counted(len(offers), 'offer')} from fleet {fleets}: {some(sorted(offer.label for offer in offers))}",
         )
 
 
@@ -336,7 +341,7 @@ def _revert(view: _View) -> Iterator[Danger]:
             subject=object_name("fleet", view.fleet),
             figures={"objects": len(touched)},
             detail=f"what is live was applied from {why} ({record.commit[:12]}); this plan may undo parts of it on "
-            f"{_some(touched)}",
+            f"{some(touched)}",
         )
 
 
@@ -371,14 +376,14 @@ _RULES: Sequence[Callable[[_View], Iterator[Danger]]] = (
 
 def _held(reservations: int, resources: Mapping[str, int]) -> str:
     held = ", ".join(f"{amount} {resource}" for resource, amount in sorted(resources.items()))
-    return f"{_counted(reservations, 'live reservation')} holding {held}"
+    return f"{counted(reservations, 'live reservation')} holding {held}"
 
 
-def _counted(number: int, one: str) -> str:
+def counted(number: int, one: str) -> str:
     return f"{number} {one}{'' if number == 1 else 's'}"
 
 
-def _some(labels: Sequence[str]) -> str:
+def some(labels: Sequence[str]) -> str:
     """The first few, and how many more there are."""
     more = len(labels) - _SHOWN
     return ", ".join(labels[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -40,6 +40,7 @@ from fleetctl.plan.warnings import (
     history_warnings,
     idle_release,
     ignore_expired,
+    made_anew,
     new_keys,
     past_window,
 )
@@ -120,6 +121,7 @@ def draft_plan(
     owned = sum(1 for live in snapshot.objects.values() if live.fleet == fleet.name and not live.archived)
     counted = sum(1 for live in snapshot.objects.values() if live.kind != "settings" and not live.archived)
     flags = sorted(set(accept))
+    spans = {item.label: item.span for item in fleet.objects}
     dangers = find_dangers(operations, fleet.name, snapshot, where)
     plan = Plan(
         engine=snapshot.engine,
@@ -134,7 +136,8 @@ def draft_plan(
         warnings=(
             *drafts.warnings,
             *history_warnings(fleet, snapshot, where),
-            *new_keys(operations, {item.label: item.span for item in fleet.objects}),
+            *new_keys(operations, spans),
+            *made_anew(operations, spans),
             *acceptance_warnings(fleet.accept, flags, dangers, now),
         ),
         unowned=counted - owned,

@@ -55,6 +55,12 @@ NO_HISTORY = code(
     trigger="the fleet was applied before and the files are not in a git repository, so that `revert` and `origin` cannot be judged",
     severity="warning",
 )
+TENANT_MADE_ANEW = code(
+    "tenant-made-anew",
+    "A tenant that was deleted would be made again",
+    trigger="files declare a tenant that `tenants delete` removed",
+    severity="warning",
+)
 
 
 def idle_release(label: str, fleet: str) -> Diagnostic:
@@ -137,6 +143,20 @@ def new_keys(operations: Sequence[Operation], spans: Mapping[str, Span | None]) 
         )
         for make, old in gone.items()
         if len(old) == 1 and len(come.get(make, ())) == 1
+    ]
+
+
+def made_anew(operations: Sequence[Operation], spans: Mapping[str, Span | None]) -> list[Diagnostic]:
+    """Tenants that were deleted and that the plan makes again: old files may not know of it."""
+    return [
+        TENANT_MADE_ANEW.at(
+            f"{item.label} was deleted; this plan makes a new one of that name, with nothing of what the old one had. Take it "
+            "out of the files if it shall stay deleted",
+            span=spans.get(item.label),
+            subject=item.label,
+        )
+        for item in operations
+        if item.kind == "tenant" and item.verb == "create" and item.precondition.absent
     ]
 
 

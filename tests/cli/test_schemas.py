@@ -128,6 +128,10 @@ def _capacity(ask: Answers, at: tuple[str, str]) -> None:
     ask.ask("pools unoffer", "p2", "--to", "beta", *at)
     ask.ask("pools archive", "p2", *at)
     ask.ask("pools archive", "p2", *at)
+    ask.ask("tenants delete", "beta", "--dry-run")
+    for _ in range(2):
+        ask.ask("tenants delete", "beta", "--accept", "remove:tenant/beta", *at)
+    ask.ask("tenants delete", "beta", "--dry-run")
     ask.ask("events list")
     ask.ask("authz list")
 

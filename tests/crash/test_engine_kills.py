@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-from fleetctl.engine import builders, calls, claims, drifting, moving, rebuild, reservations, witnessing
+from fleetctl.engine import builders, calls, claims, deletion, drifting, moving, rebuild, reservations, witnessing
 from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine
 from fleetctl.engine.survey import Replica
 from fleetctl.errors import FleetctlError
 from fleetctl.ledger.entries import Applied
-from fleetctl.model.bodies import MarketPoolBody, OfferBody, ProcurementBody, SettingsBody
+from fleetctl.model.bodies import MarketPoolBody, OfferBody, PoolBody, ProcurementBody, SettingsBody, SiteBody
 from fleetctl.model.declared import Declared, Fleet
 from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
@@ -67,6 +67,7 @@ MIXED = te.fleet(
     release=["entitlement/other"],
 )
 SHARE = ["share:fleet/eu"]
+ESTIMATE = reservations.Estimate(entitlement="ent", energy_uj=5_000, grade=Grade.ESTIMATOR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +133,8 @@ def with_node(engine: Engine) -> str:
 
 
 def reserve(engine: Engine, gpus: int = 8) -> str:
-    estimate = reservations.Estimate(entitlement="ent", energy_uj=5_000, grade=Grade.ESTIMATOR)
     return answer_of(
-        lambda: reservations.create(engine, tenant="acme", pool="pool-a", gpus=gpus, estimate=estimate, key="job"),
+        lambda: reservations.create(engine, tenant="acme", pool="pool-a", gpus=gpus, estimate=ESTIMATE, key="job"),
         lambda found: f"{found.reservation.state}{' again' if found.existing else ''}",
     )
 
@@ -209,6 +209,42 @@ def give_up(engine: Engine) -> str:
     return tr.recovered(engine, replace(future(), entries=()), accept=accept).result
 
 
+def with_tenant(engine: Engine) -> None:
+    """acme owns a site and a pool that beta runs in, and runs on an entitlement in root's."""
+    te.applied(engine, te.fleet(te.tenant("beta"), te.pool("pool-a"), te.offer("pool-a"), te.entitlement(tenant="any")))
+
+    def own(build: calls.Build) -> str:
+        return str(calls.call(engine, "own", tenant="acme", request={}, build=build).id)
+
+    site = own(
+        builders.creation(
+            engine,
+            "site",
+            SiteBody(kind="custom", region="eu", tenant="acme"),
+            tenant="acme",
+            key="par1",
+            name="par1",
+        )
+    )
+    body = PoolBody(site=site, pool_class="metal-host", gpu_model="H100")
+    pool = own(builders.creation(engine, "pool", body, tenant="acme", key="own", name="own"))
+    own(builders.offering(OfferBody(pool=pool, to="beta", quota={"gpu": 8}), ""))
+    for where, name in (("pool-a", "n1"), (pool, "n2")):
+        reservations.join_node(engine, pool=where, name=name, gpus=8)
+    for tenant, where, estimate in (
+        ("beta", pool, None),
+        ("acme", pool, None),
+        ("acme", "pool-a", ESTIMATE),
+        ("acme", "pool-a", ESTIMATE),
+    ):
+        reservations.create(engine, tenant=tenant, pool=where, gpus=4, estimate=estimate)
+
+
+def delete(engine: Engine) -> str:
+    done = deletion.delete_tenant(engine, "acme", tenant="root", accept=["remove:tenant/acme"])
+    return "nothing" if done.teardown is None else f"{len(done.teardown.reservations)} ended"
+
+
 COMMANDS: dict[str, Command] = {
     "first apply": Command(prepare=lambda engine: None, run=apply_of(BASE), answer="applied", again="already-applied"),
     "apply of creations": Command(run=apply_of(GROWN), answer="applied", again="already-applied"),
@@ -228,6 +264,10 @@ COMMANDS: dict[str, Command] = {
         run=called(builders.settings_change(lambda body: replace(body, share_threshold_percent=50))),
         answer="called",
         again="nothing",
+    ),
+    "tenant": Command(prepare=with_tenant, run=delete, answer="3 ended", again="nothing"),
+    "tenant, checkpoint due": Command(
+        prepare=with_tenant, run=delete, answer="3 ended", again="nothing", checkpoint_every=2
     ),
     "admit": Command(run=admit, answer="Admit", again="duplicate-claim"),
     "admit, checkpoint due": Command(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from fleetctl.cli import builds
+from fleetctl.cli import builds, deleting
 from fleetctl.cli.arguments import quota_of
 from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
 from fleetctl.cli.queries import events_after, look
-from fleetctl.cli.types import Count
+from fleetctl.cli.types import DANGER, Count
 from fleetctl.cli.wiring import open_engine
 from fleetctl.model.ids import Kind
 from fleetctl.render import capacity as views
@@ -94,6 +94,25 @@ def create_tenant(settings: Settings, tenant: str, parent: str, description: str
         lambda engine: builds.new_tenant(engine, settings, tenant, parent, description),
         name=tenant,
     )
+
+
+@command("delete")
+@click.argument("tenant")
+@click.option("--accept", metavar="ID", multiple=True, type=DANGER, help="Accept the danger, remove:tenant/TENANT.")
+@click.option("--dry-run", is_flag=True, help="Show what ends with the tenant, and do nothing.")
+def delete_tenant(settings: Settings, tenant: str, accept: tuple[str, ...], dry_run: bool) -> int:
+    """Delete a tenant for good: its pools are archived, offers withdrawn, its reservations ended.
+
+    It is a danger, and refused until that is accepted. Tenants below it, entitlements and market pools stand in its way.
+
+    \b
+    Example:
+      fleetctl tenants delete acme --dry-run
+      fleetctl tenants delete acme --accept remove:tenant/acme
+    """
+    if dry_run:
+        return deleting.survey(settings, tenant)
+    return deleting.delete(settings, tenant, accept)
 
 
 @command("list")
@@ -191,7 +210,7 @@ def list_authz(settings: Settings) -> None:
 
 
 for _group, _commands in (
-    (tenants, (list_tenants, get_tenant, create_tenant)),
+    (tenants, (list_tenants, get_tenant, create_tenant, delete_tenant)),
     (sites, (list_sites, create_site)),
     (quotas, (list_quotas, set_quotas)),
     (events, (list_events,)),

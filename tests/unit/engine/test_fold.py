@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from fleetctl.capacity.refusals import NOT_FOUND, refuse
-from fleetctl.engine import builders, calls, claims, drifting, rebuild, reservations
+from fleetctl.engine import builders, calls, claims, deletion, drifting, rebuild, reservations
 from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine, usage_stream
 from fleetctl.engine.moving import copy_into
@@ -70,7 +70,8 @@ def some_fleet(engine: Engine, chance: random.Random) -> Fleet:
     for key in ("e0", "e1"):
         if chance.random() < 0.8:
             energy, devices = chance.randint(2_000, 9_000), chance.randint(8, 24)
-            objects.append(te.entitlement(f"{name}-{key}", energy_uj=energy, devices=devices))
+            whose = chance.choice(["acme", "any", "any"])
+            objects.append(te.entitlement(f"{name}-{key}", energy_uj=energy, devices=devices, tenant=whose))
     if chance.random() < 0.5:
         explicit = chance.random() < 0.5
         objects.append(
@@ -140,6 +141,40 @@ def call_something(engine: Engine, chance: random.Random) -> None:
     calls.call(engine, kind, tenant="root", request={"operation": "a word"}, build=build)
 
 
+def own_something(engine: Engine, chance: random.Random) -> None:
+    """A tenant makes a site of its own, or a pool there, or offers that."""
+    owner = chance.choice(["acme", "beta", "gamma"])
+    with engine.store.read() as reader:
+        mine = [item for item in reader.objects() if item.tenant == owner and item.fleet is None and not item.archived]
+    sites = [item.id for item in mine if item.kind == "site"]
+    pools = [item.id for item in mine if item.kind == "pool"]
+    build: calls.Build
+    if pools and chance.random() < 0.6:
+        quota = {"gpu": chance.randint(1, 9)}
+        body = OfferBody(pool=chance.choice(pools), to=chance.choice([*TENANTS, "root"]), quota=quota)
+        build = builders.offering(body, "")
+    elif sites:
+        pool = PoolBody(site=sites[0], pool_class="metal-host", gpu_model="H100", owner_quota={"gpu": 9})
+        key = f"{owner}-{chance.randint(0, 9)}"
+        build = builders.creation(engine, "pool", pool, tenant=owner, key=key, name=key)
+    else:
+        site = SiteBody(kind="custom", region="eu", tenant=owner)
+        build = builders.creation(engine, "site", site, tenant=owner, key="home", name="home")
+    calls.call(engine, "own", tenant=owner, request={}, build=build)
+
+
+def delete_something(engine: Engine, chance: random.Random) -> None:
+    """A tenant with all that it has. What it leaves is nobody's, and no row of it grants anything."""
+    key = chance.choice(["acme", "beta", "beta", "gamma", "delta"])
+    deletion.delete_tenant(engine, key, tenant="root", accept=[f"remove:tenant/{key}"])
+    with engine.store.read() as reader:
+        assert {row.maximum for row in reader.quotas() if row.tenant == key} <= {0}
+        assert not [row for row in reader.authz() if row.tenant == key]
+        assert not [
+            item for item in reader.reservations() if item.tenant == key and item.state in ("pending", "active")
+        ]
+
+
 def admit_something(engine: Engine, chance: random.Random) -> None:
     claims.admit(
         engine,
@@ -167,9 +202,19 @@ def reserve_something(engine: Engine, chance: random.Random) -> None:
         entitlement = live(engine, "entitlement", chance).id
         estimate = reservations.Estimate(entitlement=entitlement, energy_uj=100, grade=Grade.ESTIMATOR)
     pool, gpus = live(engine, "pool", chance), chance.randint(1, 6)
+    tenant = chance.choice([*TENANTS, "root", pool.tenant])
     if chance.random() < 0.5:
         reservations.join_node(engine, pool=pool.id, name=f"n{chance.randint(0, 2)}", gpus=8)
-    reservations.create(engine, tenant=chance.choice([*TENANTS, "root"]), pool=pool.id, gpus=gpus, estimate=estimate)
+    reservations.create(engine, tenant=tenant, pool=pool.id, gpus=gpus, estimate=estimate)
+
+
+def reserve_offered(engine: Engine, chance: random.Random) -> None:
+    """A tenant runs in a pool that it is offered."""
+    body = cast(OfferBody, live(engine, "offer", chance).body())
+    reservations.join_node(engine, pool=body.pool, name=f"m{chance.randint(0, 1)}", gpus=8)
+    entitlement = live(engine, "entitlement", chance).id
+    estimate = reservations.Estimate(entitlement=entitlement, energy_uj=100, grade=Grade.MODEL_BASED)
+    reservations.create(engine, tenant=body.to, pool=body.pool, gpus=chance.randint(1, 3), estimate=estimate)
 
 
 def end_something(engine: Engine, chance: random.Random) -> None:
@@ -189,8 +234,11 @@ STEPS: dict[Callable[[Engine, random.Random], None], int] = {
     admit_something: 4,
     release_something: 3,
     reserve_something: 4,
+    reserve_offered: 4,
     end_something: 2,
     seal_something: 1,
+    own_something: 5,
+    delete_something: 3,
 }
 
 
@@ -202,7 +250,7 @@ def test_after_any_history_the_tables_are_the_fold(tmp_path: Path, seed: int) ->
     engine = te.new_engine(folder, checkpoint_every=4, clock=clock)
     apply_something(engine, chance)
     done = 0
-    for _ in range(30):
+    for _ in range(40):
         if chance.random() < 0.2:
             clock.at_ms -= 100_000  # the machine's clock is set back
         (step,) = chance.choices(list(STEPS), list(STEPS.values()))
