@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from fleetctl.cli.bundles import read_bundle, read_ledger, read_receipts
+from fleetctl.cli.bundles import Bundle, read_bundle, read_ledger, read_receipts
 from fleetctl.cli.files import read_bytes
 from fleetctl.cli.jsonio import MAX_DOCUMENT, parse_json
 from fleetctl.diagnostics import code
@@ -53,7 +53,7 @@ class Known:
 
 def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     """Verify a file or a bundle. Raises Usage, Unreachable, BadInput; nothing for what is in it."""
-    from fleetctl.ledger.audit import journal_events, with_journal
+    from fleetctl.ledger.audit import journal_events, with_earlier, with_journal
     from fleetctl.ledger.identifiers import ledger_id, stream_of
     from fleetctl.ledger.receipts import apart
     from fleetctl.ledger.windows import succession
@@ -73,22 +73,40 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     known = replace(known, steward=steward)
     if steward is None:
         _unnamed()
-    journal_id, gone = ledger_id(steward, "journal"), list(succession(journal_events(found.journal)))
+    *before, journal_id = _journals(found, steward)
+    gone = list(succession(journal_events(found.journal)))
     current = ledger_id(steward, known.stream or (stream_of(gone[-1]) if gone else "entitlements"))
     windows = [
         (item, held)
         for number, item in enumerate(item for item in gone if item != current)
         if (held := found.window(number, item)) is not None
     ]
+    earlier = [
+        (item, held) for number, item in enumerate(before) if (held := found.earlier_journal(number)) is not None
+    ]
     ids = [item for item, _ in windows]
-    speaking, own, *others = apart([*found.receipts, *read_receipts(known.receipts)], journal_id, *ids)
+    beside = [*windows, *earlier]
+    speaking, own, *others = apart(
+        [*found.receipts, *read_receipts(known.receipts)], journal_id, *(item for item, _ in beside)
+    )
     usage = _audit(found.entitlements, current, known, now_ms, speaking, windows=ids)
     journal = _audit(found.journal, journal_id, known, now_ms, own, beside=True)
     closed = [
         (_audit(held, item, known, now_ms, receipts, beside=True), held)
-        for (item, held), receipts in zip(windows, others, strict=True)
+        for (item, held), receipts in zip(beside, others, strict=True)
     ]
-    return with_journal(usage, journal, found.journal, found.document, data=found.entitlements, windows=closed)
+    journal = with_earlier(journal, found.journal, closed[len(windows) :], found.document)
+    windows_only = closed[: len(windows)]
+    return with_journal(usage, journal, found.journal, found.document, data=found.entitlements, windows=windows_only)
+
+
+def _journals(found: Bundle, steward: str) -> list[LedgerId]:
+    """The journals that a bundle says it has, oldest first. Its word: what they are comes out when they are verified."""
+    from fleetctl.ledger.identifiers import LedgerId, is_ledger_id, kind_of, ledger_id, steward_of
+
+    said = [LedgerId(item) for item in found.journals() if is_ledger_id(item)]
+    own = [item for item in said if steward_of(item) == steward and kind_of(item) == "journal"]
+    return own or [ledger_id(steward, "journal")]
 
 
 def _is_journal(data: bytes) -> bool:

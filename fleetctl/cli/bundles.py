@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleetctl.canonical import is_digest, sha256_hex
 from fleetctl.cli.files import read_regular
@@ -53,11 +53,27 @@ class Bundle:
         path = self.folder / file_of(number, ledger)
         return read_ledger(path) if path.is_file() else None
 
-    def names(self) -> dict[str, str]:
-        """Ids with `kind/key`, as the bundle says; a tenant's id is what people know it by. For people only. Raises BadInput."""
+    def journals(self) -> list[str]:
+        """The ids of the journals, oldest first, as the bundle says; the last is in force. Raises Unreachable, BadInput."""
+        data = self._names()
+        found = data.get("journals")
+        return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+    def earlier_journal(self, number: int) -> bytes | None:
+        """The `number`th journal that a recovery closed; None when it is not there. Raises Unreachable, BadInput."""
+        from fleetctl.ledger.audit import journal_file
+
+        path = self.folder / journal_file(number)
+        return read_ledger(path) if path.is_file() else None
+
+    def _names(self) -> dict[str, Any]:
         path = self.folder / "names.json"
         data = parse_json(read_regular(path, MAX_DOCUMENT)) if path.is_file() else {}
-        objects = data.get("objects") if isinstance(data, dict) else None
+        return data if isinstance(data, dict) else {}
+
+    def names(self) -> dict[str, str]:
+        """Ids with `kind/key`, as the bundle says; a tenant's id is what people know it by. For people only. Raises BadInput."""
+        objects = self._names().get("objects")
         out: dict[str, str] = {}
         for id, item in objects.items() if isinstance(objects, dict) else ():
             if not isinstance(item, dict) or item.get("kind") == "tenant":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,25 +30,17 @@ def bundle_history(folder: Path, known: Known, subject: str | None, now_ms: int,
     """The same from a bundle, verified first. Raises NotVerified, and as `audit_path`."""
     from fleetctl.engine.history import history, newest_of
     from fleetctl.engine.records import records
+    from fleetctl.ledger.audit import journal_events
 
-    report = audit_path(folder, known, now_ms)
-    journal = report.require().journal
+    journal = audit_path(folder, known, now_ms).require().journal
     assert journal is not None, "a bundle has a journal"
     bundle = read_bundle(folder)
-    found = records(_events(bundle.journal), bundle.document)
-    entries = history(found, subject, [range(journal.grading.witnessed_length or 0)])
+    earlier = [bundle.earlier_journal(number) or b"" for number in range(len(journal.windows))]
+    events: list[tuple[int, JournalEvent]] = []
+    covered: list[range] = []
+    for report, data in zip((*journal.windows, journal), (*earlier, bundle.journal), strict=True):
+        start = len(events)
+        covered.append(range(start, start + (report.grading.witnessed_length or 0)))
+        events += [(start + index, event) for index, event in journal_events(data)]
+    entries = history(records(events, bundle.document), subject, covered)
     return newest_of(entries, limit), bundle.names()
-
-
-def _events(data: bytes) -> Iterator[tuple[int, JournalEvent]]:
-    """The events of a journal that was verified."""
-    from fleetctl.ledger import cose
-    from fleetctl.ledger.entries import JournalEvent, decode_core
-
-    offset = index = 0
-    while offset < len(data):
-        envelope = cose.read(data, offset)
-        event = decode_core(envelope.payload, "journal").event
-        assert isinstance(event, JournalEvent)
-        yield index, event
-        offset, index = envelope.end, index + 1

@@ -63,7 +63,7 @@ class Made:
     @property
     def serve(self) -> str:
         """The command that starts the witness."""
-        return f"fleetctl witness serve --id {self.witness.id} --listen {self.witness.url.removeprefix('http://')}"
+        return serve_command(self.witness)
 
 
 def make_engine(
@@ -79,14 +79,10 @@ def make_engine(
         raise SafetyRefused(
             ENGINE_CONFIGURED.at(f"{id} is in {folders.config_file} or {home} already; choose another --engine")
         )
-    with undone(home), undone(folders.witness(f"witness-{id[4:]}")):
+    witness = own_witness(folders, id)
+    with undone(home), undone(folders.witness(witness.id)):
         folders.make(home)
         key = make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, steward)
-        witness = WitnessEntry(
-            id=f"witness-{id[4:]}",
-            url=f"http://127.0.0.1:{_port(id)}",
-            public_key=folders.witness(f"witness-{id[4:]}") / WITNESS_PUBLIC_KEY,
-        )
         witness_key = make_witness(folders, witness.id, {steward: key})
         entry = EngineEntry(
             id=id,
@@ -108,6 +104,18 @@ def check_engine_id(wanted: str | None) -> str | None:
     if wanted is not None and not is_engine_id(wanted):
         raise BadInput(BAD_ENGINE_ID.at(f"`{wanted[:80]}` is no engine id; write one such as eng_demo"))
     return wanted
+
+
+def own_witness(folders: Folders, engine: str) -> WitnessEntry:
+    """The witness that is made with an engine, for trying things out: it lies on the engine's machine and is not started."""
+    id = f"witness-{engine[4:]}"
+    key = folders.witness(id) / WITNESS_PUBLIC_KEY
+    return WitnessEntry(id=id, url=f"http://127.0.0.1:{_port(engine)}", public_key=key)
+
+
+def serve_command(witness: WitnessEntry) -> str:
+    """The command that starts a witness that was made here."""
+    return f"fleetctl witness serve --id {witness.id} --listen {witness.url.removeprefix('http://')}"
 
 
 def make_witness(folders: Folders, id: str, stewards: dict[str, PublicKey]) -> PublicKey:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetctl.cli.actor import local_actor
 from fleetctl.cli.command import Settings
 from fleetctl.cli.folders import user_folders
-from fleetctl.cli.making import ENGINE_CONFIGURED, PRIVATE_KEY, PUBLIC_KEY, check_engine_id, make_key, undone
-from fleetctl.cli.userconfig import EngineEntry, add_engine, read_config, set_state
+from fleetctl.cli.making import (
+    ENGINE_CONFIGURED,
+    PRIVATE_KEY,
+    PUBLIC_KEY,
+    check_engine_id,
+    make_key,
+    make_witness,
+    own_witness,
+    undone,
+)
+from fleetctl.cli.userconfig import EngineEntry, WitnessEntry, add_engine, read_config, set_state
 from fleetctl.cli.wiring import ENGINE_MISMATCH, locate, now_clock, open_engine, sqlite_path
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, FleetctlError, SafetyRefused
@@ -19,6 +28,7 @@ from fleetctl.model.ids import EngineId, ulid_id
 
 if TYPE_CHECKING:
     from fleetctl.engine.context import Engine
+    from fleetctl.engine.witnessing import Witnessed
     from fleetctl.store.sqlite import SqliteStore
 
 ALREADY_THERE = code(
@@ -57,12 +67,14 @@ def restore_state(settings: Settings, file: Path, wait_ms: int) -> tuple[str, in
     return id, length
 
 
-def move_state(settings: Settings, url: str) -> str:
-    """Close the state in favour of `url`, copy it there, open the copy, and tell the configuration. Returns the id.
+def move_state(settings: Settings, url: str) -> tuple[str, Witnessed]:
+    """Close the state in favour of `url`, copy it there, open the copy, tell the configuration, and have the last entry
+    countersigned. Returns the id, and how far the ledgers are witnessed.
 
     A move that was cut short goes on where it was. Raises SafetyRefused, BadInput, Unreachable.
     """
     from fleetctl.engine.moving import close, reopen
+    from fleetctl.engine.witnessing import witness_heads
 
     target = sqlite_path(url).resolve()
     with open_engine(settings, seals=True) as engine:
@@ -74,8 +86,8 @@ def move_state(settings: Settings, url: str) -> str:
         id = engine.id
     with open_engine(replace(settings, state=f"sqlite:{target}"), seals=True) as moved:
         reopen(moved)
-    set_state(user_folders().config_file, id, f"sqlite:{target}")
-    return id
+        set_state(user_folders().config_file, id, f"sqlite:{target}")
+        return id, witness_heads(moved)
 
 
 def _is_copy(engine: Engine, path: Path) -> bool:
@@ -125,12 +137,28 @@ def _receipts_at(path: Path) -> list[tuple[str, bytes]]:
         store.close()
 
 
-def copy_state(settings: Settings, url: str, engine: str | None, steward: str | None) -> tuple[EngineEntry, int]:
-    """A new engine at `url` with this one's configuration. Returns its table and the number of objects.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """A new engine with another one's configuration. `required` is how many witnesses its settings ask for."""
+
+    entry: EngineEntry
+    objects: int
+    required: int
+
+    @property
+    def witness(self) -> WitnessEntry:
+        """The one that was made with it, and is not started."""
+        return self.entry.witnesses[0]
+
+
+def copy_state(settings: Settings, url: str, engine: str | None, steward: str | None) -> Copied:
+    """A new engine at `url` with this one's configuration and, as it seals with a new key, a witness of its own: those of this one
+    do not know it.
 
     Raises SafetyRefused when there is one, BadInput, Unreachable.
     """
     from fleetctl.engine.moving import copy_into
+    from fleetctl.engine.witnessing import read_settings
     from fleetctl.store.sqlite import SqliteStore
 
     folders, clock = user_folders(), now_clock(settings)
@@ -139,24 +167,30 @@ def copy_state(settings: Settings, url: str, engine: str | None, steward: str | 
     if home.exists() or id in read_config(folders.config_file):
         raise SafetyRefused(ENGINE_CONFIGURED.at(f"{id} is in use already; choose another --engine"))
     path = sqlite_path(url).resolve()
-    with open_engine(settings) as source, undone(home):
+    witness = own_witness(folders, id)
+    with open_engine(settings) as source, undone(home), undone(folders.witness(witness.id)):
         store = SqliteStore.create(path)
         try:
             folders.make(home)
             name = steward or f"steward-{id[4:]}"
-            make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, name)
+            key = make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, name)
+            witness_key = make_witness(folders, witness.id, {name: key})
             entry = EngineEntry(
                 id=id,
                 state=f"sqlite:{path}",
                 steward=name,
                 steward_key=home / PRIVATE_KEY,
                 steward_public_key=home / PUBLIC_KEY,
+                witnesses=(witness,),
             )
-            objects = copy_into(source, _fresh(entry, store, source))
+            fresh = _fresh(entry, store, source)
+            objects = copy_into(source, fresh, {witness.id: witness_key.hex()})
+            with store.read() as reader:
+                required = read_settings(reader).required_witnesses
         finally:
             store.close()
-    add_engine(folders.config_file, entry)
-    return entry, objects
+        add_engine(folders.config_file, entry)
+    return Copied(entry=entry, objects=objects, required=required)
 
 
 def _fresh(entry: EngineEntry, store: SqliteStore, source: Engine) -> Engine:

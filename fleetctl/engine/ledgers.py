@@ -8,10 +8,20 @@ from dataclasses import replace
 
 from fleetctl.canonical import canonical_bytes
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
+from fleetctl.engine.journals import parts
 from fleetctl.engine.streams import head_of, journal_events
 from fleetctl.engine.witnessing import newest_answers, read_settings, roster
 from fleetctl.frozen import dataclass
-from fleetctl.ledger.audit import RESUME_MISMATCH, Bounds, Reason, Report, audit, with_journal
+from fleetctl.ledger.audit import (
+    RESUME_MISMATCH,
+    Bounds,
+    Reason,
+    Report,
+    audit,
+    journal_file,
+    with_earlier,
+    with_journal,
+)
 from fleetctl.ledger.identifiers import LedgerId, ledger_id, stream_of
 from fleetctl.ledger.keys import PublicKey, public_key
 from fleetctl.ledger.receipts import WitnessKey, apart
@@ -27,8 +37,8 @@ def export_stream(engine: Engine, stream: str | None = None) -> bytes:
 
 
 def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
-    """(path, bytes) of everything an auditor needs: both streams, closed windows, receipts, documents, public keys as PEM and as
-    COSE_Key, a table of names.
+    """(path, bytes) of everything an auditor needs: both streams, closed windows, journals that recoveries closed, receipts,
+    documents, public keys as PEM and as COSE_Key, a table of names.
     """
     from fleetctl.ledger.keyfiles import cose_key, public_pem
 
@@ -37,6 +47,8 @@ def bundle(engine: Engine) -> Iterator[tuple[str, bytes]]:
         settings = read_settings(reader)
         yield "entitlements.cborseq", _stream_bytes(reader, usage_stream(reader))
         yield "journal.cborseq", _stream_bytes(reader, journal_stream(reader))
+        for number, part in enumerate(parts(engine, reader)[:-1]):
+            yield journal_file(number), _stream_bytes(reader, part.stream)
         for number, ledger in enumerate(_closed(engine, reader)):
             yield file_of(number, ledger), _stream_bytes(reader, stream_of(ledger))
         for item in reader.receipts():
@@ -75,17 +87,19 @@ def audit_engine(engine: Engine, given: Given | None = None, *, cross_check: boo
         streams = _audited(engine, reader)
     answers = newest_answers(engine, streams)
     with engine.store.read() as reader:
-        streams = _audited(engine, reader)
+        streams, earlier = _audited(engine, reader), [part.stream for part in parts(engine, reader)[:-1]]
         known = _roster(engine, reader, given)
-        kept = [item.sealed for stream in streams for item in reader.receipts(stream)]
+        kept = [item.sealed for stream in (*streams, *earlier) for item in reader.receipts(stream)]
         receipts = apart(
             [*kept, *given.receipts, *(sealed for _, sealed in answers)],
-            *(ledger_id(given.steward or engine.steward, stream) for stream in streams[1:]),
+            *(ledger_id(given.steward or engine.steward, stream) for stream in (*streams[1:], *earlier)),
         )
-        (usage, data), (journal, journal_data), *windows = [
+        (usage, data), (journal, journal_data), *others = [
             _audit(engine, reader, stream, given, speaking, known, cross_check)
-            for stream, speaking in zip(streams, receipts, strict=True)
+            for stream, speaking in zip((*streams, *earlier), receipts, strict=True)
         ]
+        windows, before = others[: len(streams) - 2], others[len(streams) - 2 :]
+        journal = with_earlier(journal, journal_data, before, reader.document)
     return with_journal(usage, journal, journal_data, data=data, windows=windows)
 
 
@@ -169,4 +183,5 @@ def _names(engine: Engine, reader: Reader) -> dict[str, object]:
     }
     steward = {"id": engine.steward, "engine": engine.id}
     settings = json.loads(canonical_bytes(dict(read_settings(reader).witnesses)))
-    return {"objects": {**gone, **objects}, "steward": steward, "witnesses": settings}
+    journals = [str(engine.ledger(part.stream)) for part in parts(engine, reader)]
+    return {"objects": {**gone, **objects}, "steward": steward, "witnesses": settings, "journals": journals}

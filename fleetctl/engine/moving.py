@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from fleetctl.canonical import canonical_bytes, sha256_hex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from fleetctl.canonical import canonical_bytes, canonical_json, sha256_hex
 from fleetctl.engine.calls import WAIT_MS
 from fleetctl.engine.context import CLOSED, META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream
 from fleetctl.engine.initial import fill
@@ -12,6 +16,9 @@ from fleetctl.engine.streams import verify_stream
 from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import SafetyRefused
 from fleetctl.ledger.entries import Called
+from fleetctl.model.bodies import SettingsBody
+from fleetctl.model.codec import encode
+from fleetctl.model.live import LiveObject
 
 
 def close(engine: Engine, target: str) -> None:
@@ -50,10 +57,11 @@ def reopen(engine: Engine) -> None:
         tx.set_meta(META_CLOSED, "")
 
 
-def copy_into(source: Engine, target: Engine) -> int:
+def copy_into(source: Engine, target: Engine, witnesses: Mapping[str, str]) -> int:
     """Fill a fresh engine with the configuration and the nodes of another one. Usage and history start anew.
 
-    Returns the number of objects. Raises Tampered when the source is not what its journal sealed.
+    `witnesses` (id to key in hexadecimal) take the place of those in the settings: they do not know the new steward. How
+    many are required stays. Returns the number of objects. Raises Tampered when the source is not what its journal sealed.
     """
     with source.store.read() as reader:
         check_identity(source, reader)
@@ -63,7 +71,14 @@ def copy_into(source: Engine, target: Engine) -> int:
         nodes = list(reader.nodes())
         test_clock = reader.meta(META_TEST_CLOCK) == "1"
     with target.store.write(WAIT_MS) as tx:
-        fill(target, tx, list(objects.values()), test_clock=test_clock)
+        fill(target, tx, [_witnessed_by(item, witnesses) for item in objects.values()], test_clock=test_clock)
         for node in nodes:
             tx.put_node(node)
     return len(objects)
+
+
+def _witnessed_by(item: LiveObject, witnesses: Mapping[str, str]) -> LiveObject:
+    if item.kind != "settings":
+        return item
+    body = replace(cast(SettingsBody, item.body()), witnesses=witnesses, co_located=())
+    return replace(item, body_json=canonical_json(encode("settings", body)))

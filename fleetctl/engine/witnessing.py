@@ -198,7 +198,20 @@ def witness_heads(engine: Engine) -> Witnessed:
                     tx.put_receipt(receipt)
         except FleetctlError as error:  # what was committed stands, and the witness has it
             notes.append(f"the receipts could not be kept, `fleetctl ledger witness` asks again: {error}")
-    return witnessed(engine, notes, {stream: head.length for stream, head in heads.items()})
+    found = witnessed(engine, notes, {stream: head.length for stream, head in heads.items()})
+    return replace(found, notes=(*found.notes, *_unasked(engine, found)))
+
+
+def _unasked(engine: Engine, found: Witnessed) -> Iterator[str]:
+    """Witnesses that are missing because nothing says where they are, where that matters."""
+    asked = {item.id for item in engine.witnesses}
+    if not found.enough() or found.grade != "witnessed":
+        for id in found.missing:
+            if id not in asked:
+                yield (
+                    f"witness {id} is in the engine's settings, and nothing says where it is: add it to `witnesses` in "
+                    f"config.toml, or give --witness {id}=URL"
+                )
 
 
 def _note(witness: str, detail: str) -> str:

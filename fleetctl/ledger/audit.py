@@ -6,6 +6,7 @@ prefix together with its older receipt, unless a bound given from outside contra
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -15,7 +16,7 @@ from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
 from fleetctl.ledger.entries import BadCore, JournalEvent, Recovered, Rotated, decode_core
-from fleetctl.ledger.identifiers import LedgerId
+from fleetctl.ledger.identifiers import LedgerId, stream_of
 from fleetctl.ledger.keys import PublicKey
 from fleetctl.ledger.receipts import (
     FAILING,
@@ -272,6 +273,44 @@ def with_journal(
         if not reasons:
             reasons = (*reasons, *_window_reasons(found, entitlements.verification.ledger, journal_data))
     return replace(entitlements, journal=journal, reasons=reasons, windows=tuple(report for report, _ in windows))
+
+
+def journal_file(number: int) -> str:
+    """Where a bundle has the `number`th journal, from 0, that a recovery closed."""
+    return f"journals/{number:04d}.cborseq"
+
+
+def with_earlier(journal: Report, data: bytes, earlier: Sequence[tuple[Report, bytes]], documents: Documents) -> Report:
+    """A journal that a recovery opened, with those before it, oldest first: each goes on from the one before it, as its first entry says.
+
+    Of those before, documents that are missing count too; what witnesses signed beyond them is what was lost.
+    """
+    reasons, before = list(journal.reasons), None
+    for report, held in (*earlier, (journal, data)):
+        wrong = _does_not_go_on(before, report.verification.ledger, held, documents)
+        if wrong and report.verification.ok:
+            reasons.append(Reason(code=JOURNAL_DISAGREES.name, detail=wrong))
+        if report is not journal and report.verification.ok:
+            reasons += _document_reasons(held, documents)
+        before = report.verification
+    return replace(journal, reasons=tuple(reasons), windows=tuple(_excused(report) for report, _ in earlier))
+
+
+def _does_not_go_on(before: Verification | None, ledger: LedgerId, data: bytes, documents: Documents) -> str | None:
+    """Why a journal does not go on from the one before it; None when it does, or is the first and has none."""
+    first = next(journal_events(data), None)
+    if before is None:
+        return None if stream_of(ledger) == "journal" else f"{ledger} goes on from a journal that is not here"
+    if first is None or not isinstance(first[1], Recovered):
+        return f"{ledger} was opened by no recovery"
+    try:
+        kept = json.loads(documents(first[1].evidence[0].hex()) or b"")["journal"]
+        said = (kept["ledger"], kept["length"], kept["head"])
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return f"{ledger} names no account of what was lost"
+    if said != (before.ledger, before.length, before.head.hex()):
+        return f"{ledger} goes on from {said[0]} at {said[1]}, and {before.ledger} has {before.length} entries here, or another head"
+    return None
 
 
 def parse_resume(document: object, ledger: LedgerId) -> Resume:

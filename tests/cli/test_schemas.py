@@ -201,6 +201,7 @@ def _ledgers(ask: Answers) -> None:
     ask.ask("ledger show")
     ask.ask("ledger show", "--stream", "journal")
     ask.ask("ledger witness")
+    ask.ask("ledger recover")
     ask.ask("ledger export", "-o", "ledger.cborseq")
     ask.ask("ledger export", "--bundle", "bundle")
     ask.ask("ledger verify")

@@ -8,11 +8,14 @@ import click
 
 from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Group, Settings, command
+from fleetctl.cli.making import serve_command
 from fleetctl.cli.output import emit
+from fleetctl.cli.places import Copied, copy_state, move_state, restore_state
 from fleetctl.cli.settingvalues import SETTINGS, setting_edit, settings_rows
 from fleetctl.cli.types import DURATION, FILE_PATH
 from fleetctl.cli.wiring import open_engine
-from fleetctl.render.document import Facts, Verdict
+from fleetctl.render.attestation import attestation_facts, attestation_json, attestation_notes
+from fleetctl.render.document import Block, Document, Facts, Paragraph, Verbatim, Verdict
 
 _FILE = click.argument("file", type=FILE_PATH)
 
@@ -56,8 +59,6 @@ def restore(settings: Settings, file: Path, wait: int) -> None:
     Example:
       fleetctl state restore /backup/engine-2026-12-01.db
     """
-    from fleetctl.cli.places import restore_state
-
     id, length = restore_state(settings, file, wait)
     emit(
         settings,
@@ -68,21 +69,25 @@ def restore(settings: Settings, file: Path, wait: int) -> None:
 
 @command("move")
 @click.argument("url")
-def move(settings: Settings, url: str) -> None:
-    """Move the state to another URL. The old one is sealed closed, so that nobody goes on with it by accident.
+def move(settings: Settings, url: str) -> int:
+    """Move the state to another URL. The old one is sealed closed, so that nobody goes on with it by accident: exit 5 while a
+    required witness has not countersigned that.
 
     \b
     Example:
       fleetctl state move sqlite:/srv/fleet/state.db
     """
-    from fleetctl.cli.places import move_state
-
-    id = move_state(settings, url)
+    id, found = move_state(settings, url)
     emit(
         settings,
-        lambda: [Verdict(f"Moved {id} to {url}; the old state is closed", "good")],
-        lambda: {"result": "done", "engine": id, "state": url},
+        lambda: [
+            Verdict(f"Moved {id} to {url}; the old state is closed", "good"),
+            Facts(attestation_facts(found)),
+            *attestation_notes(found),
+        ],
+        lambda: {"result": "done", "engine": id, "state": url} | attestation_json(found),
     )
+    return 0 if found.enough() else 5
 
 
 @command("copy")
@@ -90,23 +95,53 @@ def move(settings: Settings, url: str) -> None:
 @click.option("--engine", metavar="ID", help="The new engine's id; a new one if absent.")
 @click.option("--steward", metavar="ID", help="The name that seals there; made from the id if absent.")
 def copy(settings: Settings, url: str, engine: str | None, steward: str | None) -> None:
-    """Make a second engine at URL with this one's configuration: new id, new key, new ledgers, no usage, no history.
+    """Make a second engine at URL with this one's configuration: new id, new key, new ledgers, no usage, no history, and a
+    witness of its own that is not started.
 
     \b
     Example:
       fleetctl state copy sqlite:/srv/staging/state.db
     """
-    from fleetctl.cli.places import copy_state
+    made = copy_state(settings, url, engine, steward)
+    emit(settings, lambda: _copied(made), lambda: _copied_json(made))
 
-    made, objects = copy_state(settings, url, engine, steward)
-    emit(
-        settings,
-        lambda: [
-            Verdict(f"Engine {made.id} is ready, with {objects} objects", "good"),
-            Facts([("state", made.state), ("steward", f"{made.steward}, key {made.steward_key}")]),
-        ],
-        lambda: {"result": "done", "engine": made.id, "state": made.state, "steward": made.steward, "objects": objects},
-    )
+
+def _copied(made: Copied) -> Document:
+    entry = made.entry
+    facts = [
+        ("state", entry.state),
+        ("steward", f"{entry.steward}, key {entry.steward_key}"),
+        ("witness", f"{made.witness.id}, not started"),
+    ]
+    blocks: list[Block] = [
+        Verdict(f"Engine {entry.id} is ready, with {made.objects} objects", "good"),
+        Facts(facts),
+        Paragraph(
+            "Witnesses know a steward by its key, so this engine has one of its own. Until it runs, ledgers are self-attested. "
+            "Start it with:"
+        ),
+        Verbatim([serve_command(made.witness)]),
+    ]
+    if made.required > 1:
+        blocks.append(
+            Paragraph(
+                f"Its settings require {made.required} witnesses: name the others with `fleetctl settings set witnesses`.",
+                "warn",
+            )
+        )
+    return blocks
+
+
+def _copied_json(made: Copied) -> dict[str, object]:
+    entry, witness = made.entry, made.witness
+    return {
+        "result": "done",
+        "engine": entry.id,
+        "state": entry.state,
+        "steward": entry.steward,
+        "objects": made.objects,
+        "witness": {"id": witness.id, "url": witness.url, "serve": serve_command(witness)},
+    }
 
 
 @command("rebuild")

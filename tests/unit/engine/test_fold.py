@@ -21,6 +21,7 @@ from fleetctl.engine.context import Engine, usage_stream
 from fleetctl.engine.moving import copy_into
 from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.streams import read_usages, verify_stream
+from fleetctl.engine.witnessing import read_settings
 from fleetctl.errors import EngineRefused, SafetyRefused
 from fleetctl.ledger.chain import genesis
 from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint
@@ -431,8 +432,10 @@ def test_an_engine_that_was_copied_folds_from_its_own_first_state(tmp_path: Path
     folder = tmp_path / "copy"
     folder.mkdir(mode=0o700)
     target = te.over(SqliteStore.create(folder / "state.db"), id="eng_copy")
-    assert copy_into(source, target) == 5 + 1
+    assert copy_into(source, target, {"witness-c": te.WITNESSES["witness-c"].public_key.hex()}) == 5 + 1
     te.check_whole(target)
+    with target.store.read() as reader:
+        assert list(read_settings(reader).witnesses) == ["witness-c"]  # those of the source do not know this steward
     assert te.dump(folder)["quotas"] == te.dump(tmp_path / "engine")["quotas"]
     assert te.applied(target, te.one_pool()).result == "nothing-to-do"
     booked = reservations.create(target, tenant="acme", pool="pool-a", gpus=8)
