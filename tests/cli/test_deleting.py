@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import FLEET, NOW, Home
+from tests.support.schemas import check
 
 AT = ("--now", NOW)
 ACCEPT = ("--accept", "remove:tenant/acme")
@@ -157,3 +158,12 @@ def test_what_stands_in_the_way_is_listed(home: Home) -> None:
 def test_refusals(home: Home, arguments: tuple[str, ...], exit: int, code: str) -> None:
     found = home.json("tenants", "delete", *arguments, *AT, exit=exit)["diagnostics"]
     assert [item["code"] for item in found] == [code]
+
+
+def test_a_required_witness_that_is_missing_is_5_and_the_deletion_stands(home: Home) -> None:
+    """cli.md, exit 5: committed, and `ledger witness` finishes it."""
+    home.run("settings", "set", "requiredWitnesses", "1", *AT)
+    done = home.json("tenants", "delete", "acme", *ACCEPT, *AT, exit=5)
+    check("commands/$defs/tenants%20delete", done)
+    assert (done["result"], done["grade"], done["witnesses"]["missing"] != []) == ("done", "self-attested", True)
+    assert home.json("tenants", "list")["items"][0]["key"] == "beta"
