@@ -199,7 +199,7 @@ def faults_of_windows(
             yield f"journal entry {index} speaks of {event.ledger}, and {in_force} is in force"
             return
         if event.ledger_length < carried:  # step 6
-            yield f"journal entry {index} pins {in_force} at {event.ledger_length}, and a rotation began it with {carried} entries"
+            yield f"journal entry {index} pins {in_force} at the length {event.ledger_length}, and it began with {carried}"
         if isinstance(event, Rotated):
             wrong = _wrong_way(event, seen, windows)
             if wrong:
@@ -221,7 +221,7 @@ def _wrong_way(event: Rotated, seen: set[LedgerId], windows: Windows) -> str | N
     if new in seen or kind_of(new) != "entitlements" or steward_of(new) != steward_of(old):
         return f"goes on in {new}, which is no new entitlement ledger of {steward_of(old)}"
     if carried_count(event) < 0:
-        return f"closes {old} at {event.from_length}, and it had {event.ledger_length} entries before"
+        return f"closes {old} at the length {event.from_length}, and it had {event.ledger_length} before"
     missing = [ledger for ledger in (old, new) if ledger not in windows]
     return f"rotates {old} to {new}, and {missing[0]} is not here" if missing else None
 
@@ -230,12 +230,12 @@ def _faults(event: Rotated, old: Window, new: Window, carried: int) -> Iterator[
     """Steps 3 to 5. The old one itself began with `carried` claims of the window before it."""
     count, closed = carried_count(event), old.verification
     if closed.length != event.from_length or closed.head != event.from_head:  # step 3
-        more = closed.length - event.from_length
-        what = f"{more} entries follow" if more > 0 else f"{-more} are missing" if more else "its head is another"
-        yield f"{event.from_ledger} was closed at {event.from_length} entries: {what}"
+        other = closed.length != event.from_length
+        what = f"has {closed.length}: entries were cut or added" if other else "has another head there"
+        yield f"{event.from_ledger} was closed at the length {event.from_length}, and {what}"
         return
     if new.verification.length < count:  # step 5
-        yield f"{event.to_ledger} has {new.verification.length} entries, and a rotation began it with {count}"
+        yield f"{event.to_ledger} has the length {new.verification.length}, and began with {count} claims of {event.from_ledger}"
         return
     fold, last = _folded(old, event.ledger_length, carried)
     released = [found for found in last if isinstance(found, Released)]
