@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from fleetctl.cli.actor import local_actor
+from fleetctl.cli.actor import check_tenant, local_actor
 from fleetctl.cli.command import Settings
 from fleetctl.cli.folders import Folders, user_folders
 from fleetctl.cli.pin import Pin, nearest_pin
@@ -103,6 +103,8 @@ def open_engine(
             found, steward = reader.meta(META_ENGINE), reader.meta(META_STEWARD)
             test_clock = reader.meta(META_TEST_CLOCK) == "1"
         id = _checked_id(located, found)
+        if settings.tenant is not None:
+            check_tenant(store, settings.tenant)
         entry = located.entry or config.get(id)
         clock = _clock(settings, seals and not test_clock)
         steward = entry.steward if entry is not None else steward or ""

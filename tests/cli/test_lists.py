@@ -21,6 +21,7 @@ def test_a_tenant_sees_the_pools_it_is_offered_with_its_quota(home: Home) -> Non
     (pool,) = home.json("pools", "list", "--as", "acme")["items"]
     assert (pool["owned"], pool["archived"], pool["body"]["gpuModel"]) == (False, False, "H100")
     assert pool["quotas"] == [{"tenant": "acme", "resource": "gpu", "max": 32, "used": 0, "available": 32}]
+    home.ok("tenants", "create", "other", "--now", NOW)
     assert home.json("pools", "list", "--as", "other")["items"] == []
     assert (
         home.json("pools", "get", "pool-fra1-h100", "--as", "other", exit=1)["diagnostics"][0]["engineCode"]
