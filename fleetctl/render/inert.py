@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_NARROW = re.compile("[ -\u02ff→…–—]*")
+"""Letters of one column each: what our own texts hold needs no table."""
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -19,7 +23,7 @@ def inert(text: str) -> str:
 
 def width(text: str) -> int:
     """Columns that inert text takes on a terminal: two for wide letters, none for combining marks."""
-    if text.isascii():
+    if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     from rich.cells import cell_len
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from fleetctl.render.inert import inert, padded, width
 
@@ -36,6 +37,11 @@ def test_printable_text_stays_and_twice_is_once(text: str) -> None:
 )
 def test_rows(text: str, shown: str) -> None:
     assert inert(text) == shown
+
+
+@given(st.text("aZ é→…–—˿東\u0301"))
+def test_the_width_is_what_rich_says(text: str) -> None:
+    assert width(text) == cell_len(text)
 
 
 @pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("東京", 4), ("e\u0301", 1), ("\u2764\ufe0f", 2), ("", 0)])
