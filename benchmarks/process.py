@@ -55,14 +55,17 @@ def peer_python() -> str:
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """This environment with empty user folders below `home`, without settings of fleetctl, Terraform or Python's own."""
+    """This environment with empty user folders below `home`, without settings of fleetctl, Terraform or Python's own.
+
+    As on a build service (`CI`), so that nothing that an earlier run left is used.
+    """
     mine = ("FLEETCTL_", "TF_", "PYTHON", "XDG_", "GIT_")
     env = {name: value for name, value in os.environ.items() if not name.startswith(mine)}
     for name in ("CONFIG", "STATE", "CACHE", "DATA"):
         folder = home / name.lower()
         folder.mkdir(parents=True, exist_ok=True)
         env[f"XDG_{name}_HOME"] = str(folder)
-    return env | {"HOME": str(home), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+    return env | {"HOME": str(home), "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "CI": "1"}
 
 
 def git(folder: Path, *arguments: str, env: Mapping[str, str]) -> None:

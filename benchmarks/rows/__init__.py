@@ -3,6 +3,7 @@
 ROWS = (
     "plan-create",
     "plan-nothing",
+    "plan-unchanged",
     "apply-create",
     "small",
     "memory",

@@ -17,11 +17,11 @@ from fleetctl.errors import BadInput, Tampered
 from fleetctl.frozen import dataclass
 
 if TYPE_CHECKING:
-    from fleetctl.config.lints import KnownPools
-    from fleetctl.config.load import Inventory
+    from fleetctl.config.loaded import Inventory, KnownPools, LoadResult
     from fleetctl.engine.context import Engine
     from fleetctl.engine.planning import Source
     from fleetctl.model.declared import Fleet
+    from fleetctl.model.ids import FleetName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,12 @@ def is_fleet(argument: Path) -> bool:
 
 
 @contextmanager
-def fleet_and_engine(settings: Settings, path: Path, *, seals: bool = False) -> Iterator[tuple[Loaded, Engine]]:
+def fleet_and_engine(
+    settings: Settings, path: Path, *, seals: bool = False, looks: bool = False
+) -> Iterator[tuple[Loaded, Engine]]:
     """The fleet at a path and its engine, open as by `open_engine`. What is wrong in the files is said first.
 
+    `looks`: nothing is done by what is found, so that files which have not changed may be taken from the user's cache.
     Raises as `load` and `open_engine`.
     """
     with ExitStack() as stack:
@@ -50,7 +53,7 @@ def fleet_and_engine(settings: Settings, path: Path, *, seals: bool = False) -> 
             opened.append(stack.enter_context(open_engine(settings, near=path, seals=seals)))
             return known_pools(opened[0], fleet)
 
-        loaded = load(path, inventory)
+        loaded = load(path, inventory, looks=looks)
         yield loaded, opened[0]
 
 
@@ -60,7 +63,7 @@ def known_pools(engine: Engine, fleet: str) -> KnownPools:
     A state that cannot be read says nothing here: what follows will say that.
     """
     from fleetctl.capacity.gpu_names import family_of
-    from fleetctl.config.lints import KnownPool
+    from fleetctl.config.loaded import KnownPool
 
     gpus: dict[str, int] = {}
     families: dict[str, set[str]] = {}
@@ -82,20 +85,54 @@ def known_pools(engine: Engine, fleet: str) -> KnownPools:
     }
 
 
-def load(path: Path, inventory: Inventory | None = None) -> Loaded:
+def load(path: Path, inventory: Inventory | None = None, *, looks: bool = False) -> Loaded:
     """The fleet at a path, its warnings said on standard error.
 
     Raises SafetyRefused when the source is missing, empty or unreadable, BadInput for what is wrong in it.
     """
-    from fleetctl.config.load import load_fleet
     from fleetctl.engine.planning import Source
 
-    result = load_fleet(path, inventory=inventory)
+    result = _remembered(path, inventory) if looks and inventory is not None else _loaded(path, inventory)
     loaded = result.loaded()
     warn(item for item in result.diagnostics if item.severity == "warning")
     facts = git_facts(path, loaded.files)
     source = Source(commit=facts.commit, origin=facts.origin, is_ancestor=facts.is_ancestor)
     return Loaded(fleet=loaded.fleet, source=source)
+
+
+def _loaded(path: Path, inventory: Inventory | None) -> LoadResult:
+    from fleetctl.config.load import load_fleet
+
+    return load_fleet(path, inventory=inventory)
+
+
+def _remembered(path: Path, inventory: Inventory) -> LoadResult:
+    """The fleet as it was last loaded, if its files and what is known of machines are what they were then."""
+    from fleetctl.canonical import sha256_hex
+    from fleetctl.cli.remembering import Remembering, allowed
+    from fleetctl.config.discover import read_files
+    from fleetctl.config.remembered import recall, remember
+
+    files, unreadable = read_files(path)
+    digests = {item.name: sha256_hex(item.data) for item in files}
+    cache = None if unreadable or not allowed() else Remembering(path, digests)
+    known: list[KnownPools] = []
+
+    def once(fleet: FleetName) -> KnownPools:
+        if not known:
+            known.append(inventory(fleet))
+        return known[0]
+
+    kept = None if cache is None else cache.read()
+    result = None if kept is None else recall(kept, digests, once)
+    if result is not None:
+        return result
+    from fleetctl.config.load import load_files
+
+    result = load_files(files, unreadable, alone=path.is_file(), inventory=once)
+    if cache is not None and result.fleet is not None:
+        cache.write(remember(result, result.fleet, known[0]))
+    return result
 
 
 def read_plan_bytes(path: Path) -> bytes:

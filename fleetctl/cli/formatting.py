@@ -27,12 +27,13 @@ def format_path(path: Path, *, check: bool) -> Iterator[Formatted]:
     Raises a usage error for a file that is named and is no fleet file by its name: it may be a plan, or anything. Raises BadInput, before anything is written, for files that cannot be read as YAML, and for one that formatting would change
     the meaning of.
     """
-    from fleetctl.config.tree import read_tree
+    from fleetctl.config.discover import read_files
+    from fleetctl.config.tree import grow_tree
     from fleetctl.config.yamlfiles import formatted
 
     if path.is_file() and not is_fleet(path):
         raise click.UsageError(f"{path} is no fleet file; name a folder, or a file *.yaml or *.yml.")
-    tree = read_tree(path)
+    tree = grow_tree(*read_files(path))
     errors = [item for item in tree.problems.sorted() if item.severity == "error"]
     if errors:
         raise BadInput(errors)

@@ -9,26 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fleetctl.config.build import Written
 from fleetctl.config.codes import did_you_mean, nearest, one_of, shown
+from fleetctl.config.loaded import KnownPools
 from fleetctl.config.places import Places
 from fleetctl.config.problems import Problems
 from fleetctl.config.scan import Allowed
 from fleetctl.diagnostics import REGISTRY, Code, code
-from fleetctl.frozen import dataclass
 from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody
 from fleetctl.model.declared import Declared, IgnoredDrift
 from fleetctl.model.ids import object_name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPool:
-    """What is known of a pool's machines: how many there are of a resource, and the GPU families that they report."""
-
-    resources: Mapping[str, int]
-    families: frozenset[str] = frozenset()
-
-
-KnownPools = Mapping[str, KnownPool]
-"""By pool key; `fleet/key` for a pool of another fleet."""
 
 
 def _lint(name: str, summary: str, *, trigger: str) -> Code:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Sequence
 from typing import Any
 
-from fleetctl.canonical import Digest
 from fleetctl.config.build import Builder, Written
+from fleetctl.config.discover import FileBytes, read_files
 from fleetctl.config.explain import Explainer
-from fleetctl.config.lints import KnownPools, Lints, lint, lint_ignored
+from fleetctl.config.lints import Lints, lint, lint_ignored
+from fleetctl.config.loaded import Inventory, KnownPools, LoadResult
 from fleetctl.config.merge import DEFAULTS, LISTS, SECTIONS, merge
 from fleetctl.config.nodes import Mapping as MappingNode
 from fleetctl.config.places import Places
@@ -21,11 +21,9 @@ from fleetctl.config.references import References
 from fleetctl.config.rules import Rules
 from fleetctl.config.schema import Path, converter, is_valid
 from fleetctl.config.statements import Statements
-from fleetctl.config.tree import FleetTree, read_tree
+from fleetctl.config.tree import FleetTree, grow_tree
 from fleetctl.diagnostics import Diagnostic, code
-from fleetctl.errors import BadInput, SafetyRefused
-from fleetctl.frozen import dataclass
-from fleetctl.model.declared import Fleet, LoadedFleet
+from fleetctl.model.declared import Fleet
 from fleetctl.model.ids import FleetName, TenantId
 
 NO_OBJECTS = code(
@@ -43,39 +41,20 @@ _PLAN_FIELDS = {"formatVersion", "body", "digest"}
 _PLAN_DETAIL = "this is a saved plan; `fleetctl show` shows it and `fleetctl apply` applies it, a fleet is a folder or a *.yaml file"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadResult:
-    """What a path says: a fleet when there is no error, and all diagnostics in reading order.
-
-    `files` are digests by file name; `externals` the references to objects of other fleets, as (section, `fleet/key`).
-    """
-
-    fleet: Fleet | None
-    diagnostics: tuple[Diagnostic, ...]
-    files: Mapping[str, Digest] = field(default_factory=dict)
-    externals: tuple[tuple[str, str], ...] = ()
-
-    def loaded(self) -> LoadedFleet:
-        """The fleet for a plan. Raises SafetyRefused when the source is missing, empty or unreadable, else BadInput."""
-        if self.fleet is not None:
-            return LoadedFleet(fleet=self.fleet, files=self.files)
-        errors = [item for item in self.diagnostics if item.severity == "error"]
-        unsafe = any(item.code.exit_code == SafetyRefused.exit_code for item in errors)
-        raise (SafetyRefused if unsafe else BadInput)(errors)
-
-
-Inventory = Callable[[FleetName], KnownPools]
-"""What is known of the machines of the pools that a fleet names."""
-
-
 def load_fleet(path: str | os.PathLike[str], *, inventory: Inventory | None = None) -> LoadResult:
     """Read and check every fleet file of `path`. Never raises for what is in them.
 
     `inventory` is asked once, and only for a fleet without errors: lints compare it with what is declared.
     """
+    return load_files(*read_files(path), inventory=inventory, alone=os.path.isfile(path))
+
+
+def load_files(
+    files: Sequence[FileBytes], unreadable: Sequence[Diagnostic], *, alone: bool, inventory: Inventory | None = None
+) -> LoadResult:
+    """As `load_fleet`, of files that are read already. `alone`: the path is one file and no folder."""
     with collector_paused():
-        tree = read_tree(path)
-        return _Load(tree, inventory, alone=os.path.isfile(path)).result()
+        return _Load(grow_tree(files, unreadable), inventory, alone=alone).result()
 
 
 class _Load:

@@ -1,15 +1,16 @@
-"""From a path to the node trees of its documents: discover, scan, read. The only part of `config` that touches the disk."""
+"""From the bytes of files to the node trees of their documents: scan, parse."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 
-from fleetctl.config.discover import read_files
+from fleetctl.config.discover import FileBytes
 from fleetctl.config.nodes import Mapping
 from fleetctl.config.problems import Problems
 from fleetctl.config.reader import Reader
 from fleetctl.config.scan import Allowed, scan
 from fleetctl.config.sources import Sources
+from fleetctl.diagnostics import Diagnostic
 from fleetctl.frozen import dataclass
 
 
@@ -30,9 +31,8 @@ class FleetTree:
         return self.problems.sources
 
 
-def read_tree(path: str | os.PathLike[str]) -> FleetTree:
-    """Read every fleet file of `path`; all problems of all files are in `problems`. Never raises for what it reads."""
-    files, unreadable = read_files(path)
+def grow_tree(files: Sequence[FileBytes], unreadable: Sequence[Diagnostic]) -> FleetTree:
+    """Parse every file; all problems of all files, `unreadable` first, are in `problems`. Never raises for what is in them."""
     sources = Sources()
     problems = Problems(sources)
     problems.extend(unreadable)

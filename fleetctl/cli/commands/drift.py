@@ -33,7 +33,7 @@ def drift(settings: Settings, path: Path, full: bool, seal: bool, status_file: P
     from fleetctl.engine.drifting import drift_fleet, seal_report
 
     with with_status_file(status_file) as status:
-        with fleet_and_engine(settings, path, seals=seal) as (loaded, engine):
+        with fleet_and_engine(settings, path, seals=seal, looks=not seal) as (loaded, engine):
             report = drift_fleet(engine, loaded.fleet, loaded.source, full=full)
             data = drift_json(report)
             if seal and report.result != "tampered":

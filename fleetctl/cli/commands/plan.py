@@ -48,7 +48,7 @@ def plan(
 
     if out is not None and is_fleet(out):
         raise click.UsageError(f"{out} is the name of a fleet; write the plan to a name such as plan.json.")
-    with fleet_and_engine(settings, path) as (loaded, engine):
+    with fleet_and_engine(settings, path, looks=True) as (loaded, engine):
         file = plan_fleet(engine, loaded.fleet, loaded.source, host=host_name(), accept=accept).file
         now = engine.clock.now_ms()
     if out is not None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetctl.config.lints import KnownPool, KnownPools
-from fleetctl.config.load import Inventory, load_fleet
+from fleetctl.config.load import load_fleet
+from fleetctl.config.loaded import Inventory, KnownPool, KnownPools
 from fleetctl.errors import BadInput, SafetyRefused
 from tests.support.fleets import FLEET, as_yaml, write
 
