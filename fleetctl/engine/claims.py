@@ -231,7 +231,7 @@ def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_m
         check_open(tx)
         usages = read_usages(engine, tx)
         found = running_claim(engine, tx, usages, claim)
-        holder = found.parts[0].claim if found.parts else found.claim  # a reservation has the id of its first claim
+        holder = found.first  # a reservation has the id of its first claim
         held = tx.reservation(holder)
         if held is not None and held.state == "active":
             _refuse(
@@ -243,8 +243,9 @@ def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_m
 
 
 def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: Figure | None) -> Release:
-    """As `release`, in an open transaction."""
-    return release_found(engine, tx, usages, running_claim(engine, tx, usages, claim), reading)
+    """End the claim of a reservation, in an open transaction. A reading is the sum since the reservation began."""
+    found = running_claim(engine, tx, usages, claim)
+    return release_found(engine, tx, usages, replace(found, named=found.first), reading)
 
 
 def release_found(engine: Engine, tx: Writer, usages: Usages, found: RunningClaim, reading: Figure | None) -> Release:

@@ -62,6 +62,11 @@ class RunningClaim:
     parts: tuple[Part, ...] = ()
 
     @property
+    def first(self) -> str:
+        """The id with which it began."""
+        return self.parts[0].claim if self.parts else self.claim
+
+    @property
     def counted(self) -> tuple[Part, ...]:
         ids = [part.claim for part in self.parts]
         return self.parts[ids.index(self.named) :] if self.named in ids else ()

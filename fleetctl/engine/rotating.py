@@ -100,6 +100,7 @@ def rotate(
     after the commit, with the rotation.
     """
     if window is not None:
+        check_identifier(window, "window")
         check_identifier(stream_name(window), "stream")
     with engine.store.read() as reader:
         check_identity(engine, reader)
