@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import pkgutil
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,11 @@ TESTS = ROOT / "tests"
 CLAUSES = TESTS / "cases" / "pool1" / "conformance.json"
 ATTACKS = TESTS / "cases" / "ledger" / "attacks"
 POINTS = "pool/1 §7."
+READINGS = [f"A{number:02}" for number in range(1, 80)]
+"""Rows of the readings of pool/1's gaps, each of which is a test."""
+_READ_IN = ("cases/pool1", "cases/ledger", "cases/decide", "unit/pool1", "unit/ledger", "unit/engine", "crash")
+"""Where an `A30` is a reading; elsewhere it may be a GPU."""
+_READING = re.compile(r"\bA[0-9]{2}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,17 @@ def tests_by_clause() -> Mapping[str, list[str]]:
     return found
 
 
+def readings() -> Mapping[str, list[str]]:
+    """What shows each reading: case files and test modules below tests/ that name it, by path."""
+    found: dict[str, list[str]] = {name: [] for name in READINGS}
+    for folder in _READ_IN:
+        for path in sorted((TESTS / folder).rglob("*")):
+            if path.suffix in (".json", ".py") and path.name not in ("conformance.json", "__init__.py"):
+                for name in {*_READING.findall(path.read_text(encoding="utf-8"))} & found.keys():
+                    found[name].append(path.relative_to(TESTS).as_posix())
+    return found
+
+
 def case_exists(reference: str) -> bool:
     """Whether `attacks 101` is a file of the ledger's attacks, or `readings A21` has rows in that file of pool1's cases."""
     kind, _, id = reference.partition(" ")
@@ -103,6 +120,12 @@ def page(generated: str) -> str:
         "## Every other MUST",
         "",
         *_table([item for item in found if item not in points], tests),
+        "",
+        "## Readings of the standard's gaps",
+        "",
+        "| reading | shown by |",
+        "|---|---|",
+        *(f"| {name} | {'; '.join(map(_coded, shown))} |" for name, shown in readings().items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -125,6 +148,10 @@ def _rows(cases: Sequence[str]) -> Iterator[str]:
         files.setdefault(file, []).append(id)
     for file, ids in files.items():
         yield f"{file} {', '.join(ids)}"
+
+
+def _coded(path: str) -> str:
+    return f"`{path.removeprefix('unit/')}`"
 
 
 def _short(test: str) -> str:

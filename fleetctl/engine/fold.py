@@ -8,7 +8,7 @@ where it stands.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from fleetctl.capacity.decide import Actor, decide
@@ -25,7 +25,7 @@ from fleetctl.errors import FleetctlError, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied
 from fleetctl.model.changes import AuthzRow, Changes, Event
-from fleetctl.model.ids import ObjectId, cli_caller, fleet_caller
+from fleetctl.model.ids import EngineId, ObjectId, cli_caller, fleet_caller
 from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot, Tombstone, state_digest
 from fleetctl.model.operation import Operation
 from fleetctl.ports import Reader
@@ -55,7 +55,7 @@ class Step:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Fold:
-    """Every index table as the journal stands for it.
+    """Every index table as the journal stands for it. `state` is the digest of the live objects.
 
     `left` are the rows that the end of an offer lowered to what was in use, with what they were before: how much that
     was is not in the journal, so such a row is anything from 0 to this.
@@ -63,6 +63,7 @@ class Fold:
 
     working: Working
     digests: dict[ObjectKey, bytes]
+    state: bytes
     quotas: dict[QuotaKey, int] = field(default_factory=dict)
     left: dict[QuotaKey, int] = field(default_factory=dict)
     authz: dict[tuple[ObjectId, str], AuthzRow] = field(default_factory=dict)
@@ -80,31 +81,38 @@ def fold_journal(engine: Engine, reader: Reader) -> Fold:
     check_identity(engine, reader)
     for part in parts(engine, reader):
         verify_stream(engine, reader, part.stream)
-    fold = _begin(engine, reader)
-    before = state_digest(fold.digests.items())
+    fold = begin(engine.id, initial_objects(engine, reader))
     for record in records(journal_history(engine, reader), reader.document):
-        _step(fold, record)
-        after = state_digest(fold.digests.items())
-        if (before, after) != (record.event.state_before, record.event.state_after):
-            raise Tampered(
-                REPLAY_DIFFERS.at(
-                    f"journal entry {record.entry} sealed the state {record.event.state_after.hex()[:16]}…, its document "
-                    f"folds to {after.hex()[:16]}…"
-                )
-            )
-        before = after
+        advance(fold, record)
     return fold
 
 
-def _begin(engine: Engine, reader: Reader) -> Fold:
-    made = initial_objects(engine, reader)
+def begin(engine: EngineId, made: Sequence[LiveObject]) -> Fold:
+    """The fold of an empty journal over what `init` or `state copy` made."""
     objects = {(item.kind, item.id): item for item in made}
-    fold = Fold(working=Working(Snapshot(engine=engine.id, objects=objects)), digests=digests_of(objects))
-    rows = initial_rows(engine.id, made)
+    digests = digests_of(objects)
+    fold = Fold(
+        working=Working(Snapshot(engine=engine, objects=objects)), digests=digests, state=state_digest(digests.items())
+    )
+    rows = initial_rows(engine, made)
     fold.working.apply(rows)
     fold.quotas = {(row.pool, row.tenant, row.resource): row.maximum for row in rows.quotas}
     fold.authz = {(row.pool, row.tenant): row for row in rows.authz}
     return fold
+
+
+def advance(fold: Fold, record: Record) -> None:
+    """Fold one entry more. Raises Tampered unless it leads from the state that it sealed to the state that it sealed."""
+    before = fold.state
+    _step(fold, record)
+    fold.state = state_digest(fold.digests.items())
+    if (before, fold.state) != (record.event.state_before, record.event.state_after):
+        raise Tampered(
+            REPLAY_DIFFERS.at(
+                f"journal entry {record.entry} sealed the state {record.event.state_after.hex()[:16]}…, its document "
+                f"folds to {fold.state.hex()[:16]}…"
+            )
+        )
 
 
 def _step(fold: Fold, record: Record) -> None:

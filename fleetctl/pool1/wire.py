@@ -53,6 +53,41 @@ def verdict_json(verdict: Verdict, remarks: Iterable[Remark]) -> dict[str, objec
     return {**out, "explain": {**explain(verdict), "lints": lints}}
 
 
+def decide_json(state: TreeState, claim: Claim) -> dict[str, object]:
+    """What `decide` takes for a claim on a tree with its usage. The claim comes as it is: a ledger
+    keeps devices and no gang, so a claim read from one is a gang of one, which is the same to §4."""
+    used = {name: use for name in (*state.nodes, *state.orphans) if (use := state.usage(name)) != Usage()}
+    asked: dict[str, object] = {
+        "entitlement": claim.entitlement,
+        "gang_size": claim.gang_size,
+        "devices_per_member": claim.devices_per_member,
+        "estimate_uj": claim.estimate_uj,
+        "grade": claim.grade.value,
+    }
+    if claim.claim_class is not None:
+        asked["class"] = claim.claim_class
+    return {
+        "tree": [_declared(node) for node in state.tree],
+        "usage": {
+            name: {"spent_uj": use.spent_uj, "reserved_uj": use.reserved_uj, "devices": use.devices}
+            for name, use in used.items()
+        },
+        "claim": asked,
+    }
+
+
+def _declared(node: Entitlement) -> dict[str, object]:
+    out: dict[str, object] = {
+        "id": node.id,
+        "guarantee_uj": node.guarantee_uj,
+        "guarantee_devices": node.guarantee_devices,
+        "over_quota_weight": node.over_quota_weight,
+        "priority": node.priority,
+    }
+    more = {"parent": node.parent, "limit_uj": node.limit_uj}
+    return out | {name: value for name, value in more.items() if value is not None}
+
+
 def preempt(data: object) -> dict[str, object]:
     """`{"workloads"}` → `{"order", "undefined"}` (§5.2). It ranks what it is given."""
     top = Reader(data, "")

@@ -207,6 +207,7 @@ def _ledgers(ask: Answers) -> None:
     ask.ask("ledger verify")
     key = "bundle/keys/steward-root-steward.pub.pem"
     ask.ask("ledger verify", "bundle", "--steward-key", key)
+    assert ask.ask("ledger decisions", "bundle", "--steward-key", key)["decisions"]
     ask.ask("ledger verify", "ledger.cborseq", "--steward-key", key, "--min-length", "999", exit=3)
     ask.ask("witness init", "--id", "audit-1", "--steward-key", key, "--steward", "root-steward")
     ask.ask("witness head", "--id", "audit-1", "root-steward/journal")

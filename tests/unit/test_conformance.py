@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from scripts import conformance
@@ -27,6 +29,16 @@ def test_a_clause_has_a_function_and_a_test(clause: Clause) -> None:
 
 def test_every_mark_names_a_clause() -> None:
     assert sorted(set(TESTS) - {item.name for item in CLAUSES}) == []
+
+
+@pytest.mark.parametrize(("reading", "shown"), conformance.readings().items())
+def test_every_reading_has_a_test(reading: str, shown: list[str]) -> None:
+    assert shown, f"nothing below tests/ names {reading}"
+
+
+def test_every_vector_is_there_as_the_readings_have_it() -> None:
+    cases = json.loads((conformance.TESTS / "cases" / "pool1" / "vectors.json").read_text(encoding="utf-8"))["cases"]
+    assert [case["id"] for case in cases if case["id"].startswith("V")] == [f"V{n:02}" for n in range(1, 40, 2)]
 
 
 @pytest.mark.parametrize("reference", ["attacks 999", "readings A99", "nothing A01", "readings"])

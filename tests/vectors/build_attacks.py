@@ -307,7 +307,7 @@ def canonicity_rows() -> list[Row]:
         (
             "017-long-integers",
             "non-canonical",
-            "shortest form only",
+            "shortest form only (A68)",
             [
                 (f"1 as {raw.hex()}", core_with({"devices": raw}))
                 for raw in (b"\x18\x01", b"\x19\x00\x01", b"\x1a\x00\x00\x00\x01", b"\x1b" + bytes(7) + b"\x01")

@@ -9,6 +9,7 @@ import click
 
 from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.command import Group, Settings, command
+from fleetctl.cli.commands.decisions import decisions
 from fleetctl.cli.commands.rotate import rotate
 from fleetctl.cli.exports import export_bundle, export_file, ledger_bytes
 from fleetctl.cli.output import emit, write_bytes
@@ -192,5 +193,5 @@ def recover(settings: Settings, sources: tuple[Path, ...], accept: tuple[str, ..
     return 0 if found.result == "nothing-to-do" or found.witnessed.enough() else 5
 
 
-for _command in (head, show, export, verify, countersign, rotate, recover):
+for _command in (head, show, export, verify, decisions, countersign, rotate, recover):
     ledger.add_command(_command)

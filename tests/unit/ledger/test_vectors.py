@@ -41,7 +41,7 @@ def signed_over(envelope: bytes, key: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ledger", STREAMS)
 def test_streams_under_other_libraries(ledger: str) -> None:
-    """pool/1 §6.5: a receipt verifies under a tool that has never heard of Pool."""
+    """pool/1 §6.5: a receipt verifies under a tool that has never heard of Pool. readings A67: what is hashed, and genesis."""
     prev = sha256(f"pool/1 genesis\n{ledger}".encode()).digest()
     assert VECTORS["genesis"][ledger] == prev.hex()
     for index, item in enumerate(VECTORS["streams"][ledger]):

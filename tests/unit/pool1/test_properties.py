@@ -292,7 +292,7 @@ def _check_victims(pick: Pick) -> None:
 def _check_idleness(pick: Pick) -> None:
     """P12: each verdict is the oracle's, so no threshold makes a guess idle; only the idle are in the order, lowest rate first."""
     window = (None, pick(0, 3))[pick(0, 3) > 0]
-    threshold = (None, pick(0, 4_000), 2**63 - 1)[pick(0, 2)]
+    threshold = (None, 1_000 * pick(0, 4), pick(0, 4_000), 2**63 - 1)[pick(0, 3)]
     watched = [
         Observed(
             id=f"w{number}",

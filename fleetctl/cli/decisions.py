@@ -1,0 +1,66 @@
+"""Admissions of an exported bundle, decided again: what an auditor re-runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleetctl.cli.audits import Known, audit_path
+from fleetctl.cli.bundles import Bundle, read_bundle
+from fleetctl.cli.output import write
+
+if TYPE_CHECKING:
+    from fleetctl.engine.redeciding import Redecided
+    from fleetctl.ledger.entries import Event
+    from fleetctl.ledger.identifiers import LedgerId
+
+
+def bundle_decisions(
+    folder: Path, known: Known, claims: Sequence[str], now_ms: int
+) -> tuple[str, Iterator[Redecided], dict[str, str]]:
+    """The ledger in force, all admissions (or those of the named claims), and names, from a bundle that is verified first.
+
+    Raises NotVerified, and as `audit_path`; Tampered while admissions are made.
+    """
+    ledger = audit_path(folder, known, now_ms).require().verification.ledger
+    bundle = read_bundle(folder)
+    wanted = frozenset(claims)
+    found = (item for item in _redecided(ledger, bundle) if not wanted or item.sealed.claim in wanted)
+    return str(ledger), found, bundle.names()
+
+
+def _redecided(ledger: LedgerId, bundle: Bundle) -> Iterator[Redecided]:
+    from fleetctl.engine.records import records
+    from fleetctl.engine.redeciding import Exported, first_objects, redecided
+    from fleetctl.ledger.audit import journal_events
+    from fleetctl.ledger.windows import succession
+
+    journal = list(records(journal_events(bundle.journal), bundle.document))
+    closed = [item for item in succession(journal_events(bundle.journal)) if item != ledger]
+    held = [(item, bundle.window(number, item) or b"") for number, item in enumerate(closed)]
+    windows = [(item, data) for item, data in (*held, (ledger, bundle.entitlements)) if data]
+    if windows:
+        first = first_objects(journal, bundle.documents())
+        streams = [(item, _events(data)) for item, data in windows]
+        yield from redecided(Exported(windows=streams, journal=journal, first=first))
+
+
+def _events(data: bytes) -> Iterator[tuple[int, Event]]:
+    """The events of an entitlement ledger that was verified."""
+    from fleetctl.ledger import cose
+    from fleetctl.ledger.entries import decode_core
+
+    offset = index = 0
+    while offset < len(data):
+        envelope = cose.read(data, offset)
+        yield index, decode_core(envelope.payload, "entitlements").event
+        offset, index = envelope.end, index + 1
+
+
+def write_inputs(found: Iterable[Redecided]) -> None:
+    """One line for each, as `pool1 decide --lines` takes them."""
+    for item in found:
+        if not write(json.dumps(item.given(), separators=(",", ":")) + "\n"):
+            break
