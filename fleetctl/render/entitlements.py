@@ -89,7 +89,7 @@ def tree_document(found: StandingsView) -> Document:
         body, stands = cast(EntitlementBody, item.body()), found.by_id[item.id]
         rows.append(
             (
-                f"{'. ' * depth}{item.key}",
+                f"{_indent(depth)}{item.key}",
                 format_energy(body.guarantee_uj),
                 *_energies(stands),
                 f"{stands.use.devices}/{body.guarantee_devices}",
@@ -228,6 +228,14 @@ def _walk(snapshot: Snapshot) -> Iterator[tuple[LiveObject, int]]:
         item, depth = waiting.pop()
         yield item, depth
         waiting += [(child, depth + 1) for child in sorted(children.get(item.id, ()), key=_by_key, reverse=True)]
+
+
+_DEEPEST = 8
+"""Levels that are drawn; deeper ones are counted, so that a deep tree leaves room for its figures."""
+
+
+def _indent(depth: int) -> str:
+    return ". " * depth if depth <= _DEEPEST else f"{'. ' * _DEEPEST}[{depth}] "
 
 
 def _by_key(item: LiveObject) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fleetctl.engine import claims
 from fleetctl.engine.context import Engine
-from fleetctl.engine.standing import Room, Standing, read_standings, room
+from fleetctl.engine.standing import Room, Standing, Standings, read_standings, room
 from fleetctl.model.usage import EntitlementUse
 from fleetctl.pool1.admission import decide
 from fleetctl.pool1.claim import Claim, Figure
@@ -133,3 +133,35 @@ def test_headroom_is_what_the_largest_admitted_estimate_is(
         for most, grade in ((stands.headroom_uj, Grade.MODEL_BASED), (stands.left_uj, Grade.ESTIMATOR)):
             assert most == 0 or admits(most, grade)
             assert not admits(most + 1, grade)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Standings:
+    """200 levels, and 300 children of one parent; one deep claim."""
+    engine = te.new_engine(tmp_path_factory.mktemp("large"))
+    deep = [
+        te.entitlement(f"deep-{level:03}", parent=f"deep-{level - 1:03}" if level else None, over_quota_weight=1)
+        for level in range(200)
+    ]
+    wide = [te.entitlement(f"wide-{n:03}", parent="top", energy_uj=10**9 + n, over_quota_weight=n) for n in range(300)]
+    te.applied(engine, te.fleet(TOP, *deep, *wide))
+    admit(engine, "c1", 123_456_789_012, entitlement="deep-199")
+    return read_standings(engine)
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_deep_and_a_wide_tree_fit_a_terminal(large: Standings, columns: int) -> None:
+    for document in (views.tree_document(large), views.usage_document(large, None)):
+        lines = to_text(document, columns=columns, fold=True).splitlines()
+        assert max(map(len, lines)) <= columns
+        assert sum("deep-199" in line for line in lines) == 1
+    assert any(
+        line.startswith(". . . . . . . . [199] deep-199") for line in to_text(views.tree_document(large)).splitlines()
+    )
+
+
+def test_through_a_pipe_a_row_is_a_line(large: Standings) -> None:
+    lines = to_text(views.tree_document(large)).splitlines()
+    assert len(lines) == 1 + 1 + 200 + 300
+    (row,) = [line.split() for line in lines if "deep-199" in line]
+    assert row[-1] == "ModelBased" and "123456.789012" in row
