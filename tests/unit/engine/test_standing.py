@@ -164,4 +164,4 @@ def test_through_a_pipe_a_row_is_a_line(large: Standings) -> None:
     lines = to_text(views.tree_document(large)).splitlines()
     assert len(lines) == 1 + 1 + 200 + 300
     (row,) = [line.split() for line in lines if "deep-199" in line]
-    assert row[-1] == "ModelBased" and "123456.789012" in row
+    assert row[-1] == "ModelBased" and "123456789.012" in row
