@@ -13,8 +13,8 @@ from fleetctl.cli.output import write
 
 if TYPE_CHECKING:
     from fleetctl.engine.redeciding import Redecided
+    from fleetctl.ledger.audit import Report
     from fleetctl.ledger.entries import Event
-    from fleetctl.ledger.identifiers import LedgerId
 
 
 def bundle_decisions(
@@ -24,27 +24,39 @@ def bundle_decisions(
 
     Raises NotVerified, and as `audit_path`; Tampered while admissions are made.
     """
-    ledger = audit_path(folder, known, now_ms).require().verification.ledger
-    bundle = read_bundle(folder)
+    report = audit_path(folder, known, now_ms).require()
+    bundle, ledger = read_bundle(folder), report.verification.ledger
     wanted = frozenset(claims)
-    found = (item for item in _redecided(ledger, bundle) if not wanted or item.sealed.claim in wanted)
+    found = (item for item in _redecided(report, bundle) if not wanted or item.sealed.claim in wanted)
     return str(ledger), found, bundle.names()
 
 
-def _redecided(ledger: LedgerId, bundle: Bundle) -> Iterator[Redecided]:
+def _redecided(report: Report, bundle: Bundle) -> Iterator[Redecided]:
     from fleetctl.engine.records import records
     from fleetctl.engine.redeciding import Exported, first_objects, redecided
     from fleetctl.ledger.audit import journal_events
     from fleetctl.ledger.windows import succession
 
-    journal = list(records(journal_events(bundle.journal), bundle.document))
+    ledger, beside = report.verification.ledger, report.journal
+    assert beside is not None, "a bundle has a journal"
+    parts = [*(bundle.earlier_journal(number) or b"" for number in range(len(beside.windows))), bundle.journal]
+    events = [event for data in parts for _, event in journal_events(data)]
+    journal = list(records(enumerate(events), bundle.document))
     closed = [item for item in succession(journal_events(bundle.journal)) if item != ledger]
     held = [(item, bundle.window(number, item) or b"") for number, item in enumerate(closed)]
     windows = [(item, data) for item, data in (*held, (ledger, bundle.entitlements)) if data]
     if windows:
-        first = first_objects(journal, bundle.documents())
+        first = first_objects(journal, _documents(bundle))
         streams = [(item, _events(data)) for item, data in windows]
         yield from redecided(Exported(windows=streams, journal=journal, first=first))
+
+
+def _documents(bundle: Bundle) -> Iterator[bytes]:
+    """Every document whose content has the digest that its name says, by name."""
+    for path in sorted((bundle.folder / "documents").glob("*.json")):
+        content = bundle.document(path.stem)
+        if content is not None:
+            yield content
 
 
 def _events(data: bytes) -> Iterator[tuple[int, Event]]:

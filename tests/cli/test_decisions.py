@@ -29,7 +29,7 @@ from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.wire import decide
 from fleetctl.store.sqlite import SqliteStore
-from fleetctl.units import DurationMs, MicroJoules
+from fleetctl.units import DurationMs
 from tests.support import engines as te
 
 
@@ -191,7 +191,7 @@ def test_a_copied_engine_starts_from_what_was_copied(tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     folder.mkdir(mode=0o700)
     engine = te.over(SqliteStore.create(folder / "state.db"), id="eng_copy")
-    copy_into(source, engine)
+    copy_into(source, engine, {})
     seal_anyway(engine)
     bare = exported(engine, tmp_path / "bare")
     with pytest.raises(Tampered) as caught:  # with an empty journal nothing seals what it started from
@@ -206,15 +206,18 @@ def test_windows_are_decided_each_on_its_own_usage(tmp_path: Path) -> None:
     """readings A05: usage begins anew with what was carried over, which nobody decided."""
     clock = te.ToldClock(step_ms=1)
     engine = te.new_engine(tmp_path / "engine", clock=clock)
-    weekly = te.entitlement("p", energy_uj=100, devices=4, period_ms=DurationMs(7 * 24 * te.HOUR))
-    te.applied(engine, te.fleet(weekly))
+
+    def weekly(energy_uj: int) -> Declared:
+        return te.entitlement("p", energy_uj=energy_uj, devices=4, period_ms=DurationMs(7 * 24 * te.HOUR))
+
+    te.applied(engine, te.fleet(weekly(100)))
     ask = {"entitlement": "p", "gang_size": 1, "devices_per_member": 1, "grade": Grade.ESTIMATOR}
     assert claims.admit(engine, claim="c1", estimate_uj=40, **ask).verdict.admitted  # type: ignore[arg-type]  # its keywords
     assert claims.admit(engine, claim="c2", estimate_uj=60, **ask).verdict.admitted  # type: ignore[arg-type]  # its keywords
     claims.release(engine, claim="c2")
     clock.at_ms += 8 * 24 * te.HOUR
     rotate(engine)
-    te.applied(engine, te.fleet(replace(weekly, body=replace(weekly.body, guarantee_uj=MicroJoules(120)))))  # type: ignore[type-var]  # an EntitlementBody
+    te.applied(engine, te.fleet(weekly(120)))
     assert claims.admit(engine, claim="c3", estimate_uj=80, **ask).verdict.admitted  # type: ignore[arg-type]  # its keywords
     found = again(exported(engine, tmp_path))
     assert [(item.sealed.claim, item.entry, item.carried, item.agrees) for item, _ in found] == [

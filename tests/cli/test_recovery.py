@@ -254,3 +254,24 @@ def test_a_copy_has_a_witness_of_its_own(running: Witnesses) -> None:
     with serving(home, "witness-copy") as url:
         found = there.json("ledger", "witness", "--witness", url, *AT, cwd=elsewhere)
     assert (found["grade"], found["witnesses"]["covering"]) == ("witnessed", 1)
+
+
+def test_decisions_are_made_again_across_a_journal_that_a_recovery_closed(running: Witnesses) -> None:
+    """What the second journal begins from is what the first one had come to."""
+    home, flag = running.home, running.flag
+    home.ok("apply", ".", "--yes", *flag, *AT)
+    claim(home, "c1", *flag)
+    home.ok("state", "backup", "../backup.db")
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 24"))
+    home.ok("apply", ".", "--yes", *flag, *AT)
+    state = home.path / "state/fleetctl/eng_test/state.db"
+    for part in state.parent.glob("state.db*"):
+        part.unlink()
+    state.write_bytes((home.path / "backup.db").read_bytes())
+    state.chmod(0o600)
+    home.ok("ledger", "recover", "--accept", "lose-entries:ledger/journal", *flag, *AT)
+    claim(home, "c2", *flag)
+    home.ok("ledger", "export", "--bundle", "../bundle")
+    key = str(state.parent / "steward.pub.pem")
+    found = home.json("ledger", "decisions", "../bundle", "--steward-key", key, *AT)
+    assert [(item["claim"], item["agrees"]) for item in found["decisions"]] == [("c1", True), ("c2", True)]
