@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from fleetctl.cli.command import Settings
 from fleetctl.cli.output import emit, note, page
 from fleetctl.cli.wiring import acting_tenant, open_engine
-from fleetctl.render.document import Verdict
 from fleetctl.render.objects import names_of
 
 if TYPE_CHECKING:
@@ -24,10 +23,9 @@ def survey(settings: Settings, tenant: str) -> int:
         found = survey_deletion(engine, tenant, tenant=acting_tenant(settings))
         names = _names(engine)
     if found is None:
-        was = f"tenant/{tenant} was deleted before: nothing to do"
         emit(
             settings,
-            lambda: [Verdict(was, "good")],
+            lambda: views.gone_document(tenant),
             lambda: {"result": "nothing-to-do", "method": METHOD, "entry": None},
         )
     else:
@@ -58,7 +56,7 @@ def delete(settings: Settings, tenant: str, accept: tuple[str, ...]) -> int:
     receipt = done.receipt
     emit(
         settings,
-        lambda: views.deleted_document(receipt, done.teardown, names),
+        lambda: views.deleted_document(receipt, done.teardown, names) if done.teardown else views.gone_document(tenant),
         lambda: views.deleted_json(receipt, done.teardown, done.accepted, names),
     )
     return 0 if receipt.entry is None or receipt.witnessed.enough() else 5

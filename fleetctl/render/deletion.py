@@ -14,19 +14,24 @@ from fleetctl.render.words import Names, counted
 
 def survey_document(found: Teardown, names: Names) -> Document:
     """What a deletion would take down."""
-    danger = found.danger()
+    danger, parts = found.danger(), list(_parts(found, names))
     return [
-        Verdict(f"{found.label} would be deleted, and this with it", "bad"),
-        *_parts(found, names),
+        Verdict(f"{found.label} would be deleted{', and this with it' if parts else '; it has nothing'}", "bad"),
+        *parts,
         Paragraph(
             f"It is the danger {danger.id}: nothing is done until it is accepted with `--accept {danger.id}`.", "dim"
         ),
     ]
 
 
-def deleted_document(receipt: CallView, found: Teardown | None, names: Names) -> Document:
+def deleted_document(receipt: CallView, found: Teardown, names: Names) -> Document:
     """What a deletion took down."""
-    return [*call_document(receipt, names), *([] if found is None else _parts(found, names))]
+    return [*call_document(receipt, names), *_parts(found, names)]
+
+
+def gone_document(tenant: str) -> Document:
+    """A tenant that was deleted before."""
+    return [Verdict(f"tenant/{tenant} was deleted before: nothing to do", "good")]
 
 
 def survey_json(method: str, found: Teardown, names: Names) -> dict[str, Any]:
@@ -82,8 +87,7 @@ def _parts(found: Teardown, names: Names) -> Iterator[Block]:
             points.append(f"{counted(found.nodes, 'machine')} of its pools: joined until `fleetctl nodes leave`")
         yield Items([(point, None) for point in points])
     if found.fleets:
-        named = ", ".join(found.fleets)
         yield Paragraph(
-            f"Declared by {'fleet' if len(found.fleets) == 1 else 'fleets'} {named}: while it is in their files, their next "
-            "plan asks for it again."
+            f"Declared by {', '.join(f'fleet {name}' for name in found.fleets)}: while files have any of it, the next plan of "
+            "them asks for it again."
         )
