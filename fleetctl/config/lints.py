@@ -84,6 +84,9 @@ _RESOURCES = ("gpu", "gpu.mig", "gpu.slot", "vcpu", "memoryGiB", "diskGiB", "hug
 _PART = {"mig": "gpu.mig", "timeslice": "gpu.slot", "mps": "gpu.slot"}
 
 
+_SHOWN = 5  # pools that one warning names
+
+
 class Lints:
     """Takes warnings, drops those that a comment allows."""
 
@@ -169,6 +172,8 @@ def _pools(objects: Sequence[Written], places: Places, lints: Lints, known: Know
 
 def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: KnownPools) -> None:
     sums: dict[tuple[str, str], int] = {}
+    over: dict[tuple[int, str], list[tuple[Written, str, int]]] = {}
+    """What goes over capacity, by where it is written: one entry offers many pools."""
     for item in objects:
         body = item.declared.body
         if not isinstance(body, OfferBody):
@@ -185,11 +190,19 @@ def _offers(objects: Sequence[Written], places: Places, lints: Lints, capacity: 
             total = sums[body.pool, resource] = sums.get((body.pool, resource), 0) + maximum
             known = capacity[body.pool].resources.get(resource) if body.pool in capacity else None
             if known is not None and total > known >= total - maximum:
-                detail = (
-                    f"with this offer {total} {resource} of pool {shown(body.pool)} are offered, and it has {known}"
-                )
                 at = places.key((item.section, item.name, "quota"), resource)
-                lints.add(OVERSUBSCRIBED, f"{detail}; lower a quota, or allow it", at, item=item)
+                over.setdefault((at, resource), []).append((item, body.pool, known))
+    for (at, resource), found in over.items():
+        pools = [(pool, sums[pool, resource], known) for _, pool, known in found]
+        lints.add(OVERSUBSCRIBED, _over(resource, pools), at, item=found[0][0])
+
+
+def _over(resource: str, pools: Sequence[tuple[str, int, int]]) -> str:
+    """What one entry takes over capacity, as (pool, offered, there)."""
+    shown_pools = ", ".join(f"{shown(pool)} ({total} offered, it has {known})" for pool, total, known in pools[:_SHOWN])
+    more = f" and {len(pools) - _SHOWN} more" if len(pools) > _SHOWN else ""
+    of = f"pool {shown_pools}" if len(pools) == 1 else f"{len(pools)} pools: {shown_pools}{more}"
+    return f"with this offer more {resource} are offered than there are of {of}; lower a quota, or allow it"
 
 
 def _quota_names(item: Written, field: str, quota: Mapping[str, int], places: Places, lints: Lints) -> None:

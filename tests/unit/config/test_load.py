@@ -139,7 +139,43 @@ def test_offers_over_a_known_capacity(tmp_path: Path) -> None:
     assert [(item.code.name, item.subject, item.span and item.span.line) for item in found] == [
         ("offers-over-capacity", "offer/pool-p/t1", 9)
     ]
+    assert "of pool `pool-p` (96 offered, it has 40); lower" in found[0].detail
     assert load_fleet(tmp_path, inventory=having(gpus=96)).diagnostics == ()
+
+
+def test_one_entry_that_offers_many_pools_over_capacity_is_said_once(tmp_path: Path) -> None:
+    pools = "".join(
+        f"  p{i}: {{idempotencyKey: pool-p{i}, site: s, class: metal-host, gpuModel: H100}}\n" for i in range(7)
+    )
+    text = HEADER + (
+        "sites: {s: {kind: shared, region: r}}\n"
+        "tenants: {t: {}, u: {}}\n"
+        "pools:\n" + pools + "offers:\n"
+        "  o: {to: t, pools: [p0, p1, p2, p3, p4, p5, p6], quota: {gpu: 8}}\n"
+        "  again: {to: u, pools: [p0, p1], quota: {gpu: 8}}\n"
+    )
+    write(tmp_path, {"a.yaml": text})
+    known = {f"pool-p{i}": KnownPool(resources={"gpu": 9 if i == 1 else 4}, families=frozenset()) for i in range(7)}
+    found = load_fleet(tmp_path, inventory=lambda _: known).diagnostics
+    assert [(item.code.name, item.subject, item.detail) for item in found] == [
+        (
+            "offers-over-capacity",
+            "offer/pool-p0/t",
+            (
+                "with this offer more gpu are offered than there are of 6 pools: `pool-p0` (16 offered, it has 4), `pool-p2` "
+                "(8 offered, it has 4), `pool-p3` (8 offered, it has 4), `pool-p4` (8 offered, it has 4), `pool-p5` (8 offered, "
+                "it has 4) and 1 more; lower a quota, or allow it"
+            ),
+        ),
+        (
+            "offers-over-capacity",
+            "offer/pool-p1/u",
+            (
+                "with this offer more gpu are offered than there are of pool `pool-p1` (16 offered, it has 9); lower a quota, "
+                "or allow it"
+            ),
+        ),
+    ]
 
 
 def having(*, gpus: int, families: Iterable[str] = ()) -> Inventory:
