@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fleetctl.engine.builders import find
 from fleetctl.engine.claims import tree_state
 from fleetctl.engine.context import Engine, check_identity
 from fleetctl.engine.state import load_snapshot
@@ -88,6 +89,19 @@ def read_standings(engine: Engine, window: str | None = None) -> Standings:
             for name in sorted({*nodes, *usages.entitlements})
         },
     )
+
+
+def named(found: Standings, id_or_key: str) -> str:
+    """The id of an entitlement that the tree has or had. Raises EngineRefused for one that is not there, BadInput for several."""
+    live = {item.key for item in found.snapshot.objects.values() if item.kind == "entitlement"}
+    gone = [
+        str(stone.id)
+        for stone in found.snapshot.tombstones.values()
+        if stone.kind == "entitlement" and id_or_key in (stone.id, stone.key) and stone.id in found.by_id
+    ]
+    if len(gone) == 1 and id_or_key not in live:
+        return gone[0]
+    return str(find(found.snapshot, "entitlement", id_or_key).id)
 
 
 def room(node: Node, borrowed_uj: int = 0) -> Room:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.codec import wide
+from fleetctl.model.ids import object_name
 from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.model.usage import EntitlementUse
 from fleetctl.render.document import Block, Column, Document, Paragraph, Table, Tone, Verdict
@@ -108,7 +109,7 @@ def tree_document(found: StandingsView) -> Document:
 
 
 def usage_json(found: StandingsView, only: str | None) -> dict[str, Any]:
-    """Usage by `kind/key`; entitlements that left the tree stay under their id."""
+    """Usage by `kind/key`; what left the tree is an `orphan`, under the key that it had."""
     labels = _labels(found.snapshot)
     items = []
     for id, stands in _used(found, only):
@@ -176,7 +177,7 @@ def _notes(found: StandingsView, shown: Iterable[str]) -> Iterator[Block]:
         item = found.by_id[id]
         if item.room is None:
             yield Paragraph(
-                f"{id} is no longer in the tree: {format_energy(item.use.total_uj)} stay on record, lend nothing and weigh "
+                f"{labels.get(id, id)} is no longer in the tree: {format_energy(item.use.total_uj)} stay on record, lend nothing and weigh "
                 "nothing.",
                 "dim",
             )
@@ -243,4 +244,10 @@ def _by_key(item: LiveObject) -> tuple[str, str]:
 
 
 def _labels(snapshot: Snapshot) -> dict[str, str]:
-    return {str(item.id): item.label for item in snapshot.objects.values() if item.kind == "entitlement"}
+    """Ids of entitlements with their `kind/key`, those too that left."""
+    gone = {
+        str(stone.id): object_name(stone.kind, stone.key)
+        for stone in snapshot.tombstones.values()
+        if stone.kind == "entitlement"
+    }
+    return gone | {str(item.id): item.label for item in snapshot.objects.values() if item.kind == "entitlement"}

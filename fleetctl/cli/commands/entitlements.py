@@ -53,12 +53,11 @@ def usage(settings: Settings, entitlement: str | None, window: str | None) -> No
       fleetctl entitlements usage ent-vision
       fleetctl entitlements usage --window 2026w49
     """
-    from fleetctl.engine.builders import find
-    from fleetctl.engine.standing import read_standings
+    from fleetctl.engine.standing import named, read_standings
 
     with open_engine(settings) as engine:
         found = read_standings(engine, window)
-    only = None if entitlement is None else find(found.snapshot, "entitlement", entitlement).id
+    only = None if entitlement is None else named(found, entitlement)
     emit(settings, lambda: views.usage_document(found, only), lambda: views.usage_json(found, only))
 
 

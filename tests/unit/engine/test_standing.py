@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from fleetctl.engine import claims
 from fleetctl.engine.context import Engine
-from fleetctl.engine.standing import Room, Standing, Standings, read_standings, room
+from fleetctl.engine.standing import Room, Standing, Standings, named, read_standings, room
+from fleetctl.errors import EngineRefused
 from fleetctl.model.usage import EntitlementUse
 from fleetctl.pool1.admission import decide
 from fleetctl.pool1.claim import Claim, Figure
@@ -93,8 +94,12 @@ def test_usage_of_an_entitlement_that_left_stays_on_record(engine: Engine) -> No
     assert standing(engine, "a").room == Room(share_uj=0, left_uj=300, headroom_uj=300, deficit_uj=0)
     assert [item["spent_uj"] for item in views.tree_json(told)["orphans"]] == [40]
     (used,) = views.usage_json(told, None)["items"]
-    assert (used["entitlement"], used["orphan"]) == (te.id_of("entitlement", "b"), True)
-    assert "no longer in the tree" in to_text(views.tree_document(told), columns=200)
+    id = te.id_of("entitlement", "b")
+    assert (used["entitlement"], used["id"], used["orphan"]) == ("entitlement/b", id, True)
+    assert "entitlement/b is no longer in the tree" in to_text(views.tree_document(told), columns=200)
+    assert [named(told, name) for name in ("b", id, "a")] == [id, id, te.id_of("entitlement", "a")]
+    with pytest.raises(EngineRefused):
+        named(told, "never")
 
 
 figures = st.integers(0, 300)

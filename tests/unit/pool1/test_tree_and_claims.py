@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
@@ -176,6 +178,42 @@ def test_an_empty_window_has_no_rate() -> None:
     """§2.7: no rate, not a rate of 0."""
     assert mean_uw(Observed(id="a", devices=1, observed_ms=0, energy_uj=0, grade=HW)) is None
     assert mean_uw(Observed(id="a", devices=1, observed_ms=2000, energy_uj=3, grade=HW)) == 1.5
+
+
+def _steps(state: TreeState, claim: Claim) -> int:
+    """How many bytecodes of Python a decision, its reservation and a release take."""
+    steps = 0
+
+    def count(frame: FrameType, event: str, _: object) -> Callable[..., object]:
+        nonlocal steps
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        steps += event == "opcode"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        verdict = decide(state, claim)
+        apply(state, verdict)
+        state.release(claim.entitlement, reserved_uj=verdict.reserved_uj, devices=verdict.devices, actual_uj=1)
+    finally:
+        sys.settrace(before)
+    assert verdict.borrowed_uj > 0
+    return steps
+
+
+def test_deciding_costs_the_same_in_a_tree_of_any_size() -> None:
+    """Sibling sums are kept, not recomputed: the very same steps among 2 siblings and among 20,000, and at any depth."""
+    claim = read_claim("A 150 HW 2x2")
+    sizes = []
+    for siblings, depth in ((2, 1), (20_000, 1), (2, 500)):
+        top = "; ".join(["P <-", *(f"P{n} @P{n - 1 or ''} G5" for n in range(1, depth))]).replace("@P0", "@P")
+        above = f"P{depth - 1}" if depth > 1 else "P"
+        others = "; ".join(f"B{n} @{above} G1000 S10 w1" for n in range(siblings))
+        state = read_state(f"{top}; A @{above} G100 w{10 * siblings}; {others}")
+        sizes.append(_steps(state, claim))
+    assert sizes[0] > 100
+    assert sizes == [sizes[0]] * 3
 
 
 def test_usage_cannot_be_negative() -> None:
