@@ -184,7 +184,7 @@ def faults_of_windows(
     """What is wrong with the rotations that a verified journal tells of, in words. `windows` are verified streams, `current` is in force.
 
     1 one ledger is in force at every entry, from `<steward>/entitlements` on · 2 a rotation goes from it to a new one that is there ·
-    3 the old one ends where it was closed · 4 its last entries release the claims that were open, and no others · 5 the new
+    3 the old one ends where it was closed, and stood before as is said · 4 its last entries release the claims that were open, and no others · 5 the new
     one begins with what was left of each · 6 later entries pin it with them · 7 the last one is `current`.
     A recovery goes on from whatever it names.
     """
@@ -233,6 +233,9 @@ def _faults(event: Rotated, old: Window, new: Window, carried: int) -> Iterator[
         other = closed.length != event.from_length
         what = f"has {closed.length}: entries were cut or added" if other else "has another head there"
         yield f"{event.from_ledger} was closed at the length {event.from_length}, and {what}"
+        return
+    if closed.head_at(event.ledger_length) != event.ledger_head:  # step 3
+        yield f"{event.from_ledger} had another head at the length {event.ledger_length}, before its claims were moved"
         return
     if new.verification.length < count:  # step 5
         yield f"{event.to_ledger} has the length {new.verification.length}, and began with {count} claims of {event.from_ledger}"

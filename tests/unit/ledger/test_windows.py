@@ -213,6 +213,7 @@ def changed(number: int, events: Sequence[Event], **changes: Any) -> list[Event]
 LIES: dict[str, tuple[dict[str, Any], str]] = {
     "an entry after the rotation": ({"after": [admitted("late")]}, "closed at the length 6, and has 7"),
     "many entries after it": ({"after": [admitted("late"), released("late")]}, "closed at the length 6, and has 8"),
+    "another head before it": ({"first": {"ledger_head": digest("x")}}, "had another head at the length 4"),
     "another head at the end": ({"first": {"from_head": digest("x")}}, "has another head"),
     "a shorter end": ({"first": {"from_length": 5}}, "closed at the length 5, and has 6"),
     "a longer end": ({"first": {"from_length": 7}}, "closed at the length 7, and has 6"),
