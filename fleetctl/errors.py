@@ -8,7 +8,8 @@ FleetctlError
 │   ├── NotAccepted     3   409  the danger of a deletion, with what that would take down (in engine.deletion)
 │   ├── Tampered        3   409  the live state is not what the journal sealed
 │   └── NotVerified     3   409  a ledger or a receipt does not verify
-│       └── WitnessElsewhere 3 409  a witness knows the ledger at another place (in ports)
+│       ├── WitnessElsewhere 3 409  a witness knows the ledger at another place (in ports)
+│       └── WitnessContradicts 3 409  a witness signs another head than it was shown (in ports)
 ├── Stale               4   412  what the plan was made against has moved
 ├── Busy                4   503  another apply did not finish in time
 ├── WitnessMissing      5   503  committed, but a required witness has not countersigned

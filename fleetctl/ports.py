@@ -218,7 +218,7 @@ class Witness(Protocol):
         """Show it the entries after `old_length` and get a sealed receipt for the last one.
 
         Raises Unreachable when it does not answer, WitnessElsewhere when it knows the ledger at another place,
-        NotVerified with the witness's reason when it refuses otherwise.
+        WitnessContradicts when it signs another head, NotVerified with the witness's reason when it refuses otherwise.
         """
         ...
 
@@ -240,6 +240,14 @@ class WitnessElsewhere(NotVerified):
         super().__init__(diagnostic)
         self.length = length
         self.head = head
+        self.receipt = receipt
+
+
+class WitnessContradicts(NotVerified):
+    """A witness answered with a receipt under its own key that is not for the head it was shown. `receipt` is its sealed word."""
+
+    def __init__(self, diagnostic: Diagnostic, *, receipt: bytes) -> None:
+        super().__init__(diagnostic)
         self.receipt = receipt
 
 

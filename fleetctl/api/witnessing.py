@@ -21,7 +21,7 @@ from fleetctl.ledger.keys import PublicKey, Signer
 from fleetctl.ledger.receipts import read_receipt
 from fleetctl.ledger.statement import BadStatement
 from fleetctl.ledger.witness import BUSY, Outcome, advance, build_request, chunks, parse_refusal
-from fleetctl.ports import WitnessElsewhere, WitnessState
+from fleetctl.ports import WitnessContradicts, WitnessElsewhere, WitnessState
 
 NOTHING_WITNESSED = code(
     "witness-nothing-witnessed",
@@ -273,13 +273,14 @@ def _check(sealed: bytes, head: Head, witness: str, key: PublicKey) -> None:
         receipt, statement = read_receipt(sealed)
     except BadStatement as error:
         raise NotVerified(BAD_ANSWER.at(f"{witness}: {_shown(str(error))}; check its URL")) from None
+    own = receipt.witness == witness and statement.signed_by(key)
     if (receipt.ledger, receipt.length, receipt.head) != (head.ledger, head.length, head.address):
-        raise NotVerified(
-            BAD_ANSWER.at(
-                f"{witness} signs {receipt.ledger} at {receipt.length}, asked was {head.ledger} at {head.length}"
-            )
+        another = "another head" if (receipt.ledger, receipt.length) == (head.ledger, head.length) else "something else"
+        said = BAD_ANSWER.at(
+            f"{witness} signs {another}: {receipt.ledger} at {receipt.length}, asked was {head.ledger} at {head.length}"
         )
-    if receipt.witness != witness or not statement.signed_by(key):
+        raise WitnessContradicts(said, receipt=sealed) if own else NotVerified(said)
+    if not own:
         raise NotVerified(
             BAD_ANSWER.at(f"the receipt is not signed by {witness} under the key that is configured for it; check both")
         )

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from fleetctl.canonical import canonical_bytes, sha256_hex
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
+from fleetctl.engine.journal import keep_document
 from fleetctl.engine.journals import parts
 from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import closed_windows, head_of
@@ -36,7 +38,7 @@ from fleetctl.ledger.statement import BadStatement
 from fleetctl.ledger.verify import Verification
 from fleetctl.model.bodies import SettingsBody
 from fleetctl.model.ids import SETTINGS_ID
-from fleetctl.ports import Reader, StoredReceipt, Witness, WitnessElsewhere
+from fleetctl.ports import Reader, StoredReceipt, Witness, WitnessContradicts, WitnessElsewhere
 
 ROLLED_BACK = code(
     "state-rolled-back",
@@ -177,6 +179,7 @@ def witness_heads(engine: Engine) -> Witnessed:
     """
     notes: list[str] = []
     fresh: list[StoredReceipt] = []
+    proofs: list[bytes] = []
     with engine.store.read() as reader:
         heads = {stream: head_of(engine, reader, stream) for stream in (journal_stream(reader), usage_stream(reader))}
         heads |= _unsigned_windows(engine, reader)
@@ -187,15 +190,22 @@ def witness_heads(engine: Engine) -> Witnessed:
                     fresh += _receipts(engine, witness, stream, head)
                 except FleetctlError as error:
                     notes.append(_note(witness.id, error.diagnostics[0].detail))
+                    if isinstance(error, WitnessContradicts) and (proof := _proof(engine, stream, error.receipt)):
+                        proofs.append(proof)
+                        notes.append(
+                            f"what it signed is kept as document {sha256_hex(proof)}: two histories, one witness"
+                        )
                     if isinstance(error, Unreachable):  # it is not waited for once for each ledger
                         break
     except KeyboardInterrupt:
         notes.append("interrupted; finish with `fleetctl ledger witness`")
-    if fresh:
+    if fresh or proofs:
         try:
             with engine.store.write(60_000) as tx:
                 for receipt in fresh:
                     tx.put_receipt(receipt)
+                for proof in proofs:
+                    keep_document(tx, proof)
         except FleetctlError as error:  # what was committed stands, and the witness has it
             notes.append(f"the receipts could not be kept, `fleetctl ledger witness` asks again: {error}")
     found = witnessed(engine, notes, {stream: head.length for stream, head in heads.items()})
@@ -212,6 +222,18 @@ def _unasked(engine: Engine, found: Witnessed) -> Iterator[str]:
                     f"witness {id} is in the engine's settings, and nothing says where it is: add it to `witnesses` in "
                     f"config.toml, or give --witness {id}=URL"
                 )
+
+
+def _proof(engine: Engine, stream: str, sealed: bytes) -> bytes | None:
+    """The document that keeps a receipt which contradicts this ledger. None for one that does not: it is only not what was asked for.
+
+    It is no receipt of the ledger: who lies must not be able to stop what goes on by lying.
+    """
+    with engine.store.read() as reader:
+        found = _judge(engine, reader, stream, sealed, roster(read_settings(reader), engine.witnesses))
+    if found.verdict not in ("fork", "ahead", "witness-equivocation") or found.receipt is None:
+        return None
+    return canonical_bytes({"contradicts": found.receipt.ledger, "receipt": sealed.hex(), "verdict": found.verdict})
 
 
 def _note(witness: str, detail: str) -> str:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from fleetctl.engine import builders, calls, drifting, moving
+from fleetctl.engine import builders, calls, drifting, moving, rotating
 from fleetctl.engine.apply import apply_plan
-from fleetctl.engine.context import Engine, journal_stream
+from fleetctl.engine.context import Engine, journal_stream, usage_stream
 from fleetctl.engine.history import engine_history
 from fleetctl.engine.ledgers import audit_engine
 from fleetctl.engine.planning import Source
 from fleetctl.engine.rebuild import rebuild
+from fleetctl.engine.streams import read_usages
 from fleetctl.engine.survey import Replica
 from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused
@@ -430,3 +431,63 @@ def test_an_append_beside_it_is_not_overwritten(past: tr.Past) -> None:
     with pytest.raises(FleetctlError) as caught:
         tr.recovered(engine, accept=["lose-entries:ledger/journal"])
     assert (caught.value.code, caught.value.exit_code) == ("recovery-overtaken", 4)
+
+
+# ------------------------------------------------------------------------------------------------------- rotation
+
+
+def rotated_past(folder: Path) -> tr.Past:
+    """A backup from before a rotation; a claim and a reservation went on over it."""
+    witness = te.InProcess()
+    whole = te.new_engine(folder / "whole", te.witnessed_by(tr.KEYS), witnesses=(witness,))
+    tr.before(whole)
+    te.witness(whole)
+    backup = te.copied(folder / "whole", folder / "backup")
+    tr.admit(whole, "c3")
+    rotating.rotate(whole, window="w2", accept=["reset-usage:ledger"])
+    tr.admit(whole, "c4")
+    rotating.rotate(whole, window="w3", accept=["reset-usage:ledger"])
+    tr.admit(whole, "c5")
+    te.witness(whole)
+    return tr.Past(folder=folder, whole=whole, witness=witness, backup=backup)
+
+
+def test_windows_that_were_lost_come_back(tmp_path: Path) -> None:
+    past = rotated_past(tmp_path)
+    engine = past.restored()
+    done = tr.recovered(engine, past.replica())
+    assert [item.ledger.partition(":")[2] for item in done.regained] == ["", "", "w2", "w3"]
+    assert tr.rows(engine) == tr.rows(past.whole)
+    with engine.store.read() as mine, past.whole.store.read() as theirs:
+        assert usage_stream(mine) == usage_stream(theirs) == "entitlements:w3"
+        assert read_usages(engine, mine).entitlements == read_usages(past.whole, theirs).entitlements
+        assert list(mine.reservations()) == list(theirs.reservations())
+    check_works(engine)
+    assert tr.recovered(engine, past.replica()).result == "nothing-to-do"
+
+
+def test_a_window_that_nobody_has_is_given_up_with_the_rotation_before_it(tmp_path: Path) -> None:
+    """The journal is there, the last window is not: a new one begins with what was left open of what can be had."""
+    past = rotated_past(tmp_path)
+    assert isinstance(past.witness.state, te.MemoryState)
+    past.witness.state.kept.pop("root-steward/entitlements:w3")
+    replica = past.replica()
+    lost = {item for item in replica.entries if b"c5" in item}
+    cut = replace(replica, entries=[item for item in replica.entries if item not in lost])
+    engine = past.restored()
+    with pytest.raises(SafetyRefused, match="lose-entries:ledger/entitlements"):
+        tr.recovered(engine, cut)
+    done = tr.recovered(engine, cut, accept=["lose-entries:ledger/entitlements"])
+    assert done.result == "reopened"
+    check_works(engine)
+
+
+def test_rows_of_a_closed_window_come_back(tmp_path: Path) -> None:
+    past = rotated_past(tmp_path)
+    folder = te.copied(past.whole_folder, tmp_path / "damaged")
+    te.edit(folder, "DELETE FROM entries WHERE stream = 'entitlements:w2' AND seq = 1")
+    te.edit(folder, "DELETE FROM entries WHERE stream = 'entitlements' AND seq = 0")
+    engine = te.open_engine(folder, witnesses=(past.witness,))
+    assert tr.recovered(engine).result == "recovered"
+    assert tr.rows(engine) == tr.rows(past.whole)
+    check_works(engine)
