@@ -20,7 +20,19 @@ from typing import Any
 
 import pytest
 
-from fleetctl.engine import builders, calls, claims, deletion, drifting, moving, rebuild, reservations, witnessing
+from fleetctl.engine import (
+    builders,
+    calls,
+    claims,
+    deletion,
+    drifting,
+    moving,
+    rebuild,
+    reports,
+    reservations,
+    rotating,
+    witnessing,
+)
 from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine
 from fleetctl.engine.survey import Replica
@@ -182,6 +194,22 @@ def spoilt(engine: Engine) -> None:
     te.edit(folder, "DELETE FROM journal_objects")
 
 
+def rotate(engine: Engine) -> str:
+    return answer_of(
+        lambda: rotating.rotate(engine, window="w2", accept=["reset-usage:ledger"]),
+        lambda found: f"{len(found.claims)} went on",
+    )
+
+
+def running(engine: Engine) -> None:
+    """Two claims of which one was reported on, and a reservation with its own."""
+    with_node(engine)
+    reserve(engine, 4)
+    admit(engine, "c1")
+    admit(engine, "c2")
+    reports.report(engine, claim="c1", completed_units=2, spent_uj=400, grade=Grade.HW_SHUNT)
+
+
 def some_claims(engine: Engine) -> None:
     te.applied(engine, BASE)
     admit(engine, "c1")
@@ -289,6 +317,30 @@ COMMANDS: dict[str, Command] = {
     "reserve": Command(prepare=with_node, run=reserve, answer="active", again="active again"),
     "reserve what does not fit": Command(
         prepare=with_node, run=lambda engine: reserve(engine, 9), answer="pending", again="pending again"
+    ),
+    "rotate": Command(prepare=running, run=rotate, answer="3 went on", again="window-used"),
+    "rotate a second time": Command(
+        prepare=lambda engine: (running(engine), rotating.rotate(engine, window="w1", accept=["reset-usage:ledger"])),
+        run=rotate,
+        answer="3 went on",
+        again="window-used",
+    ),
+    "rotate, witnessed": Command(
+        prepare=running,
+        run=lambda engine: (rotate(engine), te.witness(engine))[
+            0
+        ],  # whoever is killed before it asks the witness asks later
+        answer="3 went on",
+        again="window-used",
+        commits=2,
+        witnesses=3,
+    ),
+    "rotate nothing": Command(run=rotate, answer="0 went on", again="window-used"),
+    "release after a rotation": Command(
+        prepare=lambda engine: (running(engine), rotate(engine)), run=release, answer="released", again="claim-not-open"
+    ),
+    "end after a rotation": Command(
+        prepare=lambda engine: (running(engine), rotate(engine)), run=end, answer="ended", again="ended already"
     ),
     "end": Command(
         prepare=lambda engine: (with_node(engine), reserve(engine)), run=end, answer="ended", again="ended already"

@@ -21,6 +21,7 @@ from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.rebuild import differences
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, journal_events, read_usages, verify_stream
+from fleetctl.engine.windows import check_succession
 from fleetctl.engine.witnessing import Witnessed, witness_heads
 from fleetctl.errors import NotVerified, Unreachable
 from fleetctl.ledger.chain import Head, address_of, genesis, seal
@@ -297,11 +298,12 @@ def witness(engine: Engine) -> Witnessed:
 
 
 def check_whole(engine: Engine) -> None:
-    """Everything that can be verified of an engine is: identity, both ledgers, state, and the tables as their fold."""
+    """Everything that can be verified of an engine is: identity, journal, every window, state, and the tables as their fold."""
     with engine.store.read() as reader:
         verify_stream(engine, reader, journal_stream(reader))
         verify_stream(engine, reader, usage_stream(reader))
         read_usages(engine, reader)
+        check_succession(engine, reader)
         check_state(engine, reader, digests_of(load_objects(reader)))
         assert differences(engine, reader) == []
 
