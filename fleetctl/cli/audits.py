@@ -72,7 +72,7 @@ def audit_path(path: Path, known: Known, now_ms: int) -> Report:
     steward = known.steward or first_steward(found.entitlements) or first_steward(found.journal)
     known = replace(known, steward=steward)
     if steward is None:
-        _unnamed()
+        _unnamed(found.steward())
     *before, journal_id = _journals(found, steward)
     gone = list(succession(journal_events(found.journal)))
     current = ledger_id(steward, known.stream or (stream_of(gone[-1]) if gone else "entitlements"))
@@ -163,8 +163,15 @@ def roster_of(arguments: Iterable[str]) -> list[WitnessKey]:
     return out
 
 
-def _unnamed() -> NoReturn:
-    raise Usage(KEY_NEEDED.at("the ledger is empty and says nothing of its steward; give its id with --steward"))
+def _unnamed(said: str | None = None) -> NoReturn:
+    """`said` is what a bundle says beside its ledgers, where anybody can write: only the auditor can know better."""
+    whose = f"the bundle names `{said}`, which nothing signs: if that is the steward you expect, add `--steward {said}`"
+    raise Usage(
+        KEY_NEEDED.at(
+            "nothing was sealed yet, so no signed entry says whose ledger it is; "
+            + (whose if said else "give its steward's id with --steward")
+        )
+    )
 
 
 def _audit(

@@ -59,6 +59,14 @@ class Bundle:
         found = data.get("journals")
         return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
+    def steward(self) -> str | None:
+        """The steward's id, as the bundle says; nothing signed says it where both ledgers are empty."""
+        from fleetctl.ledger.identifiers import is_identifier
+
+        found = self._names().get("steward")
+        id = found.get("id") if isinstance(found, dict) else None
+        return id if isinstance(id, str) and is_identifier(id) else None
+
     def earlier_journal(self, number: int) -> bytes | None:
         """The `number`th journal that a recovery closed; None when it is not there. Raises Unreachable, BadInput."""
         from fleetctl.ledger.audit import journal_file

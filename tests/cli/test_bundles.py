@@ -48,3 +48,20 @@ def test_a_document_that_the_journal_names_must_be_there(
         "failed",
         ["document-missing"],
     )
+
+
+def test_a_bundle_of_an_unused_engine_says_whose_it_may_be_and_asks_who_is_expected(tmp_path: Path) -> None:
+    """pins.md: `--steward` defaults to the kid of entry 0. What an unsigned file beside the ledgers says decides nothing."""
+    home = Home(path=tmp_path).with_engine()
+    home.ok("ledger", "export", "--bundle", "bundle")
+    (key,) = home.path.glob("state/fleetctl/eng_test/steward.pub.pem")
+    command = ("ledger", "verify", "bundle", "--steward-key", str(key))
+    (found,) = home.json(*command, exit=64)["diagnostics"]
+    assert found["code"] == "steward-key-needed"
+    assert "the bundle names `root-steward`, which nothing signs" in found["detail"]
+    assert "add `--steward root-steward`" in found["detail"]
+    assert home.json(*command, "--steward", "root-steward")["length"] == 0
+    for said in ('{"steward": {"id": "not an id"}}', '{"steward": []}', "[]"):
+        (home.work / "bundle" / "names.json").write_text(said, encoding="utf-8")
+        (found,) = home.json(*command, exit=64)["diagnostics"]
+        assert found["detail"].endswith("whose ledger it is; give its steward's id with --steward")
