@@ -18,7 +18,7 @@ from fleetctl.units import UnitError, parse_count
 BAD_SETTING = code(
     "setting-value",
     "A setting does not take this value",
-    trigger="`settings set` with a value that is out of range, or a key that cannot be read",
+    trigger="`settings set` with a value that is out of range or that this version cannot honour, or a key that cannot be read",
 )
 _EMPTY = "-"
 
@@ -68,13 +68,24 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(sorted({check_identifier(item, "name") for item in _items(text)}))
 
 
+def _approvals(text: str) -> int:
+    """No command signs plans in this version, so a plan that needs a signature could never be applied."""
+    count = parse_count(text)
+    if count:
+        raise ValueError(
+            "this version has no command that approves a plan, so every apply would be refused; leave it at 0, and review "
+            "by digest: `fleetctl apply PATH --expect DIGEST`"
+        )
+    return count
+
+
 def _items(text: str) -> list[str]:
     return [] if text == _EMPTY else text.split(",")
 
 
 SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "shareThresholdPercent": ("share_threshold_percent", parse_count),
-    "requiredApprovals": ("required_approvals", parse_count),
+    "requiredApprovals": ("required_approvals", _approvals),
     "approvers": ("approvers", _keys),
     "requiredWitnesses": ("required_witnesses", parse_count),
     "witnesses": ("witnesses", _keys),

@@ -271,6 +271,9 @@ def test_settings_are_journalled(home: Home) -> None:
         home.json("settings", "set", "shareThresholdPercent", "0", exit=1)["diagnostics"][0]["code"] == "setting-value"
     )
     assert home.json("history", "settings/engine")["entries"][0]["method"] == "settings.set"
+    (found,) = home.json("settings", "set", "requiredApprovals", "1", exit=1)["diagnostics"]
+    assert found["code"] == "setting-value" and "every apply would be refused" in found["detail"]
+    assert home.json("settings", "set", "requiredApprovals", "0", "--now", NOW)["result"] == "nothing-to-do"
 
 
 def test_backup_and_restore(home: Home) -> None:
