@@ -66,7 +66,7 @@ _SEQUENCE = "application/cbor-seq"
 
 
 def witness_app(*, state: WitnessState, signer: Signer, clock: Clock) -> Starlette:
-    """The service over a state. Raises BadInput when the roster holds the witness's own key."""
+    """The service over a state. Raises SafetyRefused when the roster holds the witness's own key."""
     check_roster(state.stewards, signer.public_key)
     service = _Service(state, signer, clock)
     return Starlette(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -83,7 +83,7 @@ def make_engine(
     with undone(home), undone(folders.witness(witness.id)):
         folders.make(home)
         key = make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, steward)
-        witness_key = make_witness(folders, witness.id, {steward: key})
+        witness_key = make_witness(folders, witness.id, {steward: [key]})
         entry = EngineEntry(
             id=id,
             state=f"sqlite:{home / STATE_FILE}",
@@ -118,8 +118,8 @@ def serve_command(witness: WitnessEntry) -> str:
     return f"fleetctl witness serve --id {witness.id} --listen {witness.url.removeprefix('http://')}"
 
 
-def make_witness(folders: Folders, id: str, stewards: dict[str, PublicKey]) -> PublicKey:
-    """A witness's key and its empty memory; returns the public key.
+def make_witness(folders: Folders, id: str, stewards: Mapping[str, Sequence[PublicKey]]) -> PublicKey:
+    """A witness's key and its empty memory, with the keys that each steward has or had; returns the public key.
 
     Raises SafetyRefused when there is one, BadInput for a bad name or roster, Unreachable.
     """
@@ -130,8 +130,7 @@ def make_witness(folders: Folders, id: str, stewards: dict[str, PublicKey]) -> P
     with undone(home):
         folders.make(home)
         key = make_key(home / WITNESS_KEY, home / WITNESS_PUBLIC_KEY, id)
-        roster = {steward: [found] for steward, found in stewards.items()}
-        SqliteWitnessState.init(home / STATE_FILE, witness=id, own_key=key, stewards=roster).close()
+        SqliteWitnessState.init(home / STATE_FILE, witness=id, own_key=key, stewards=stewards).close()
     return key
 
 

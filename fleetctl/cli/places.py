@@ -174,7 +174,7 @@ def copy_state(settings: Settings, url: str, engine: str | None, steward: str | 
             folders.make(home)
             name = steward or f"steward-{id[4:]}"
             key = make_key(home / PRIVATE_KEY, home / PUBLIC_KEY, name)
-            witness_key = make_witness(folders, witness.id, {name: key})
+            witness_key = make_witness(folders, witness.id, {name: [key]})
             entry = EngineEntry(
                 id=id,
                 state=f"sqlite:{path}",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from fleetctl.diagnostics import code
-from fleetctl.errors import BadInput
+from fleetctl.errors import SafetyRefused
 from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import TooManyItems, Unreadable, Value, decode, encode
@@ -122,10 +122,10 @@ def parse_refusal(body: bytes) -> Refusal:
 
 
 def check_roster(stewards: Stewards, own: PublicKey) -> None:
-    """Raises BadInput when the witness's own key is any steward's (pool/1 §6.7): its word would establish nothing."""
+    """Raises SafetyRefused when the witness's own key is any steward's (pool/1 §6.7): its word would establish nothing."""
     for steward, keys in stewards.items():
         if own in keys:
-            raise BadInput(
+            raise SafetyRefused(
                 OWN_KEY.at(f"the key of {steward} is this witness's own; give the witness a key that no steward holds")
             )
 

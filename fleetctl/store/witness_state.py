@@ -105,8 +105,8 @@ class SqliteWitnessState:
     ) -> SqliteWitnessState:
         """A new witness with its roster.
 
-        Raises BadInput for a name or a roster that cannot be, SafetyRefused when a witness is there, Unreachable when
-        the file cannot be made.
+        Raises BadInput for a name that cannot be, SafetyRefused when a witness is there or its own key is on the roster,
+        Unreachable when the file cannot be made.
         """
         check_identifier(witness, "witness")
         for steward in stewards:
@@ -127,8 +127,8 @@ class SqliteWitnessState:
     def open(cls, path: str | os.PathLike[str], *, witness: str, own_key: PublicKey) -> SqliteWitnessState:
         """The state of the witness with this id and key. Makes none.
 
-        Raises SafetyRefused when it is missing, not initialised or another witness's, BadInput when its roster holds
-        the witness's own key, Unreachable when it cannot be opened.
+        Raises SafetyRefused when it is missing, not initialised, another witness's, or its roster holds the witness's own
+        key, Unreachable when it cannot be opened.
         """
         database = Database.open(os.fspath(path), WITNESS_FORM)
         try:
@@ -198,7 +198,7 @@ class SqliteWitnessState:
             return [(at_ms, content) for at_ms, content in connection.rows(_EVIDENCE, {"ledger": ledger})]
 
     def add_steward(self, steward: str, key: PublicKey, *, own_key: PublicKey) -> None:
-        """Trust one more key. Raises BadInput for the witness's own."""
+        """Trust one more key. Raises SafetyRefused for the witness's own."""
         check_identifier(steward, "steward")
         check_roster({steward: [key]}, own_key)
         with self._database.write(_WAIT_MS) as connection:

@@ -26,9 +26,17 @@ def witness() -> None:
 
 @command("init", own=("steward_key",))
 @_ID
-@click.option("--steward-key", metavar="PUB", required=True, type=FILE_PATH, help="The steward's public key.")
+@click.option(
+    "--steward-key",
+    "steward_keys",
+    metavar="PUB",
+    required=True,
+    multiple=True,
+    type=FILE_PATH,
+    help="The steward's public key; give one that it had before as well.",
+)
 @click.option("--steward", metavar="ID", required=True, help="Whose ledgers it countersigns.")
-def init(settings: Settings, id: str, steward_key: Path, steward: str) -> None:
+def init(settings: Settings, id: str, steward_keys: tuple[Path, ...], steward: str) -> None:
     """Make a witness's key and its empty memory. A witness that exists is left alone.
 
     \b
@@ -40,7 +48,7 @@ def init(settings: Settings, id: str, steward_key: Path, steward: str) -> None:
     from fleetctl.ledger.keyfiles import load_public_key
 
     folders = user_folders()
-    key = make_witness(folders, id, {steward: load_public_key(steward_key)})
+    key = make_witness(folders, id, {steward: [load_public_key(path) for path in steward_keys]})
     path = folders.witness(id) / WITNESS_PUBLIC_KEY
     emit(
         settings,

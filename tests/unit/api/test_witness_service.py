@@ -18,7 +18,7 @@ import pytest
 
 from fleetctl.api.witness_service import listen_address, serve, witness_app
 from fleetctl.clock import SystemClock
-from fleetctl.errors import BadInput, Unreachable
+from fleetctl.errors import BadInput, SafetyRefused, Unreachable
 from fleetctl.ledger.cbor import encode
 from fleetctl.ledger.receipts import read_receipt
 from fleetctl.ledger.witness import MAX_BODY, build_request, parse_refusal
@@ -221,7 +221,7 @@ def test_a_state_that_is_being_written_is_busy(tmp_path: Path) -> None:
 def test_a_roster_with_its_own_key_is_not_served(tmp_path: Path) -> None:
     init_state(tmp_path)
     state = open_state(tmp_path)
-    with pytest.raises(BadInput, match="witness-holds-own-key"):
+    with pytest.raises(SafetyRefused, match="witness-holds-own-key"):
         witness_app(state=state, signer=STEWARD, clock=SystemClock())
     state.close()
 

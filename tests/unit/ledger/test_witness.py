@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fleetctl.errors import BadInput
+from fleetctl.errors import SafetyRefused
 from fleetctl.ledger import chain, receipts, witness
 from fleetctl.ledger.cbor import encode
 from fleetctl.ledger.identifiers import LedgerId, ledger_id
@@ -250,7 +250,7 @@ def test_a_ledger_is_held_to_the_key_it_started_with() -> None:
 @pytest.mark.clause("pool/1 §7.15", "pool/1 §6.7")
 def test_a_roster_with_its_own_key_is_refused() -> None:
     witness.check_roster({"root-steward": [STEWARD.public_key]}, WITNESS.public_key)
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises(SafetyRefused) as refused:
         witness.check_roster({"root-steward": [STEWARD.public_key, WITNESS.public_key]}, WITNESS.public_key)
     assert refused.value.code == "witness-holds-own-key"
 

@@ -95,12 +95,12 @@ def test_it_belongs_to_one_witness_with_one_key(tmp_path: Path) -> None:
 def test_its_own_key_is_never_a_stewards(tmp_path: Path) -> None:
     """ledger-attacks F 101: compare the 32 bytes, whatever the kid says."""
     roster = {"root-steward": [STEWARD.public_key, WITNESS.public_key]}
-    with pytest.raises(BadInput, match="witness-holds-own-key"):
+    with pytest.raises(SafetyRefused, match="witness-holds-own-key"):
         SqliteWitnessState.init(tmp_path / "state.db", witness="w1", own_key=WITNESS.public_key, stewards=roster)
     assert list(tmp_path.iterdir()) == []
     init_state(tmp_path)
     state = open_state(tmp_path)
-    with pytest.raises(BadInput, match="witness-holds-own-key"):
+    with pytest.raises(SafetyRefused, match="witness-holds-own-key"):
         state.add_steward("another", WITNESS.public_key, own_key=WITNESS.public_key)
     state.close()
     edit(
