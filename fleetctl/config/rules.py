@@ -13,13 +13,18 @@ from fleetctl.config.places import Places
 from fleetctl.config.policies import Policies, Policy
 from fleetctl.config.problems import Problems
 from fleetctl.config.references import KEY
-from fleetctl.diagnostics import code
+from fleetctl.diagnostics import Span, code
 from fleetctl.model import bodies as b
 from fleetctl.model.ids import ANY_TENANT, ROOT_TENANT
 from fleetctl.units import format_energy
 
 SAME_KEY = code(
     "duplicate-idempotency-key", "Two objects have the same key", trigger="one idempotencyKey for two objects of a kind"
+)
+SAME_POOL_KEY = code(
+    "offer-key-taken",
+    "Two pools with one key are offered to a tenant in one fleet",
+    trigger="offers of two fleets' pools that have the same key, to one tenant: an offer's key is `<pool key>/<tenant>`",
 )
 SAME_OFFER = code(
     "duplicate-offer", "A pool is offered to a tenant twice", trigger="two offers of one pool to one tenant"
@@ -103,11 +108,23 @@ class Rules:
                 continue
             where = self.problems.sources.span(other.place)
             if declared.kind == "offer":
-                detail = f"this pool is already offered to the tenant by `{other.name}` at {where}; remove one"
-                self.problems.add(SAME_OFFER, detail, item.place, subject=declared.label)
+                self._same_offer(item, other, where)
             else:
                 detail = f"`{declared.key}` is also the key of `{other.name}` at {where}; give each its own"
                 self.problems.add(SAME_KEY, detail, self._at(item, KEY), subject=declared.label)
+
+    def _same_offer(self, item: Written, other: Written, where: Span) -> None:
+        pools = [found.declared.body.pool for found in (other, item) if isinstance(found.declared.body, b.OfferBody)]
+        label = item.declared.label
+        if pools[0] == pools[-1]:
+            detail = f"this pool is already offered to the tenant by `{other.name}` at {where}; remove one"
+            self.problems.add(SAME_OFFER, detail, item.place, subject=label)
+            return
+        detail = (
+            f"`{pools[0]}` (offered by `{other.name}` at {where}) and `{pools[-1]}` have one key, and both offers would be "
+            f"{label}: offer one of them from another fleet, best the one that owns it"
+        )
+        self.problems.add(SAME_POOL_KEY, detail, item.place, subject=label)
 
     def _parents(self) -> None:
         for section in ("tenants", "entitlements"):
