@@ -95,7 +95,7 @@ def load(path: Path, inventory: Inventory | None = None, *, looks: bool = False)
     result = _remembered(path, inventory) if looks and inventory is not None else _loaded(path, inventory)
     loaded = result.loaded()
     warn(item for item in result.diagnostics if item.severity == "warning")
-    facts = git_facts(path, loaded.files)
+    facts = git_facts(path, loaded.files, looks=looks)
     source = Source(commit=facts.commit, origin=facts.origin, is_ancestor=facts.is_ancestor)
     return Loaded(fleet=loaded.fleet, source=source)
 

@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from fleetctl.cli.keptroots import keep_roots, read_roots
+from fleetctl.cli.remembering import allowed
 from fleetctl.frozen import dataclass
 
 _SAFE = (
@@ -55,8 +57,11 @@ class GitFacts:
         return None if self.shallow or code is None else False
 
 
-def git_facts(path: Path, files: Iterable[str]) -> GitFacts:
-    """Facts about a fleet at `path` (a folder or a file) that was read from `files`, names relative to the folder."""
+def git_facts(path: Path, files: Iterable[str], *, looks: bool = False) -> GitFacts:
+    """Facts about a fleet at `path` (a folder or a file) that was read from `files`, names relative to the folder.
+
+    `looks`: nothing is done by what is found, so that the first commits may be taken from the user's cache.
+    """
     real = path.resolve()
     folder = real if real.is_dir() else real.parent
     # One process for three answers, of which the first may hold newlines.
@@ -69,19 +74,37 @@ def git_facts(path: Path, files: Iterable[str]) -> GitFacts:
     dirty = not _holds(repository, head, folder, files, whole=real.is_dir())
     return GitFacts(
         commit=f"{head}+dirty" if dirty else head,
-        origin=None if shallow else _origin(repository, head, real),
+        origin=None if shallow else _origin(repository, head, real, remembers=looks and allowed()),
         repository=repository,
         shallow=shallow,
     )
 
 
-def _origin(repository: Path, head: str, real: Path) -> tuple[str, str] | None:
-    roots = _text(repository, "rev-list", "--max-parents=0", head)
+def _origin(repository: Path, head: str, real: Path, *, remembers: bool) -> tuple[str, str] | None:
+    roots = _remembered_roots(repository, head) if remembers else _roots(repository, head)
     try:
         path = real.relative_to(repository.resolve()).as_posix()
     except ValueError:
         return None
-    return (min(roots.split()), path) if roots else None
+    return (min(roots), path) if roots else None
+
+
+def _roots(repository: Path, head: str, *without: str) -> list[str]:
+    """Commits without a parent from which `head` comes, but not those `without`; none when git does not say."""
+    return (_text(repository, "rev-list", "--max-parents=0", head, *(f"^{commit}" for commit in without)) or "").split()
+
+
+def _remembered_roots(repository: Path, head: str) -> list[str]:
+    """As `_roots`, walking only what came since the commit that was looked at last."""
+    kept = read_roots(repository)
+    if kept is None or _status(repository, "merge-base", "--is-ancestor", kept[0], head) != 0:
+        roots = _roots(repository, head)
+    elif kept[0] == head:
+        return kept[1]
+    else:
+        roots = [*kept[1], *_roots(repository, head, kept[0])]
+    keep_roots(repository, head, roots)
+    return roots
 
 
 def _holds(repository: Path, head: str, folder: Path, files: Iterable[str], *, whole: bool) -> bool:

@@ -184,3 +184,67 @@ def test_revert_and_origin_are_dangers(tmp_path: Path) -> None:
     (moved.path / "fleetctl_toml").rename(moved.path / "fleetctl.toml")
     dangers = [item["id"] for item in home.json("plan", str(moved.path))["context"]["dangers"]]
     assert "origin:fleet/eu-test" in dangers
+
+
+def origin(repository: Repository, *, looks: bool) -> tuple[str, str] | None:
+    return git_facts(repository.path / "eu", [FILE], looks=looks).origin
+
+
+def test_first_commits_that_were_kept_are_those_that_a_whole_walk_finds(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache saves a walk and changes no answer: along a branch, across branches, where histories join."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CI", raising=False)
+    repository.commit(eu__fleet_yaml=FLEET)
+    seen = set()
+
+    def look() -> None:
+        whole = origin(repository, looks=False)
+        for _ in range(2):  # found and kept, then kept
+            assert origin(repository, looks=True) == whole is not None
+        seen.add(whole)
+
+    look()
+    repository.commit(other="1")
+    look()
+    for name in ("one", "two", "three"):  # histories of their own; the smallest hash is the answer
+        repository.git("checkout", "-q", "--orphan", name)
+        repository.commit(eu__fleet_yaml=FLEET, own=name)
+        look()
+    repository.git("checkout", "-q", "main")
+    look()
+    for name in ("one", "two", "three"):
+        repository.git("merge", "-q", "--allow-unrelated-histories", "-X", "ours", "-m", "join", name)
+        look()
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("kept", [b"", b"\xff", b"fleetctl-roots/1\n", b"fleetctl-roots/1 " + b"a" * 40 + b" x\n"])
+def test_what_is_kept_and_no_answer_is_as_if_nothing_were(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bytes
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CI", raising=False)
+    root = repository.commit(eu__fleet_yaml=FLEET)
+    assert origin(repository, looks=True) == (root, "eu")
+    (file,) = (tmp_path / "cache").rglob("roots/*")
+    file.write_bytes(kept)
+    assert origin(repository, looks=True) == (root, "eu")
+    (tmp_path / "cache" / "fleetctl").chmod(0o500)
+    assert origin(repository, looks=True) == (root, "eu")
+
+
+def test_a_build_service_keeps_nothing_and_what_applies_does_not_look_there(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CI", "true")
+    root = repository.commit(eu__fleet_yaml=FLEET)
+    assert origin(repository, looks=True) == (root, "eu")
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.delenv("CI")
+    head = origin(repository, looks=True)
+    (file,) = (tmp_path / "cache").rglob("roots/*")
+    file.write_text(f"fleetctl-roots/1 {root} {'0' * 40}\n")
+    assert (head, origin(repository, looks=False)) == ((root, "eu"), (root, "eu"))
