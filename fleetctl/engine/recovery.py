@@ -152,7 +152,7 @@ def _under_lock(engine: Engine, tx: Writer, found: Survey, losses: tuple[Loss, .
     opened: tuple[str, ...] = ()
     place = None
     if losses:
-        opened, place = reopen(engine, tx, found)
+        opened, place = reopen(engine, tx, found, [item.id for item in losses])
         rebuild_in(engine, tx)
     usages = read_usages(engine, tx)
     ended = settle(engine, tx, usages.fold)

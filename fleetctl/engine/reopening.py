@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,13 +20,16 @@ from fleetctl.ports import Writer
 from fleetctl.units import format_ms
 
 
-def reopen(engine: Engine, tx: Writer, found: Survey) -> tuple[tuple[str, ...], int]:
-    """Close what something is missing of, and go on in new streams. Returns their ids and the place of `recovered`."""
+def reopen(engine: Engine, tx: Writer, found: Survey, accepted: Sequence[str]) -> tuple[tuple[str, ...], int]:
+    """Close what something is missing of, and go on in new streams. `accepted` are the ids of the losses.
+
+    Returns the ids of the new ledgers and the place of `recovered`.
+    """
     before = {"journal": journal_stream(tx), "entitlements": usage_stream(tx)}
     heads = {kind: head_of(engine, tx, stream) for kind, stream in before.items()}
     state, now = sealed_state(engine, tx), sealing_time(engine, tx)
     lost = [kind for kind in KINDS if found.lost(kind)]
-    evidence = _evidence(tx, engine, found, heads)
+    evidence = _evidence(tx, engine, found, heads, accepted)
     opened = []
     for kind in lost:
         stream = _free_name(tx, kind, now)
@@ -54,7 +58,9 @@ def _free_name(tx: Writer, kind: Kind, now: int) -> str:
     return numbered(name, lambda found: tx.stream(found) is not None)
 
 
-def _evidence(tx: Writer, engine: Engine, found: Survey, heads: dict[str, Head]) -> list[Digest]:
+def _evidence(
+    tx: Writer, engine: Engine, found: Survey, heads: dict[str, Head], accepted: Sequence[str]
+) -> list[Digest]:
     """The documents that say what was lost and who signed it, kept; the account comes first."""
     missing = [(stand, item) for stand in found.stands for item in stand.missing]
     receipts = dict.fromkeys(item.receipt for _, item in missing if item.receipt is not None)
@@ -62,6 +68,7 @@ def _evidence(tx: Writer, engine: Engine, found: Survey, heads: dict[str, Head])
     account = {
         "recovery": "1",
         "engine": engine.id,
+        "accepted": list(accepted),
         "journal": _head_json(heads["journal"]),
         "entitlements": _head_json(heads["entitlements"]),
         "lost": [_missing_json(stand, item) for stand, item in missing],

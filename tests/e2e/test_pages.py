@@ -24,8 +24,8 @@ from tests.support.cli import ROOT, Home
 DOCS = ROOT / "docs"
 SETUPS = Path(__file__).with_name("pages")
 FRESH = "<!-- run: fresh -->"
-PORT = "8642"
-"""What is listened on in the pages. It may be taken where they are tested, so it alone is replaced."""
+PORTS = ("8642", "8643")
+"""What is listened on in the pages. They may be taken where they are tested, so they alone are replaced."""
 _BLOCK = re.compile(rf"^ *```sh\n(.*?)^ *```$|^{re.escape(FRESH)}$", re.MULTILINE | re.DOTALL)
 _EXIT = re.compile(r"^(.*\S)\s+# exit (\d+)$", re.MULTILINE)
 _BEHIND = re.compile(r"^(.*\S) &$", re.MULTILINE)
@@ -56,11 +56,13 @@ def parts(page: Path) -> list[str]:
     return [lines for lines in joined if lines]
 
 
-def script(lines: str, port: int) -> str:
+def script(lines: str) -> str:
     """Shell blocks as bash that ends with the first line that does not end as the page says."""
     lines = _EXIT.sub(r"ended=0; \1 || ended=$?; [ $ended = \2 ]", lines)
     lines = _BEHIND.sub(r'\1 >"$FIRST_LINE" & await_first_line', lines)
-    return lines.replace(PORT, str(port))
+    for port in PORTS:
+        lines = lines.replace(port, str(free_port()))
+    return lines
 
 
 def free_port() -> int:
@@ -84,7 +86,7 @@ def test_the_shell_blocks_of_a_page_run(page: Path, lines: str, tmp_path: Path) 
     before = setup.read_text(encoding="utf-8") if setup.exists() else ""
     environment = home.process_environment()
     done = subprocess.run(
-        ["bash", "-euxo", "pipefail", "-c", PREAMBLE + before + script(lines, free_port())],
+        ["bash", "-euxo", "pipefail", "-c", PREAMBLE + before + script(lines)],
         cwd=home.work,
         env=environment
         | {
