@@ -123,6 +123,15 @@ def parts_of(engine: Engine, reader: Reader, usages: Usages, claim: str) -> Iter
             index = _admitted_at(engine, reader, stream, released.claim)
 
 
+def began_ms(engine: Engine, reader: Reader, usages: Usages, claim: str) -> int:
+    """When an open claim was first admitted, in whichever window that was. Raises Tampered."""
+    at_ms = usages.fold.open_claims[claim].at_ms
+    if usages.fold.is_carried(claim):
+        *_, first = parts_of(engine, reader, usages, claim)
+        at_ms = entry_at(engine, reader, first.stream, _admitted_at(engine, reader, first.stream, first.claim))[0].at_ms
+    return at_ms
+
+
 def used_before(reader: Reader, stream: str, claim: str) -> str | None:
     """The window other than `stream` that has admitted a claim of this id; None when none has."""
     for item in reader.streams():

@@ -12,7 +12,7 @@ from typing import NoReturn
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.claims import ENTITLEMENT_NOT_FOUND, entitlement_id, tree_state
 from fleetctl.engine.context import Engine, check_identity, check_open
-from fleetctl.engine.continuing import RunningClaim, added_up, running_claim, units_of, whole_report
+from fleetctl.engine.continuing import RunningClaim, added_up, began_ms, running_claim, units_of, whole_report
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import Usages, read_usages
 from fleetctl.errors import BadInput, EngineRefused
@@ -220,15 +220,17 @@ def victims(engine: Engine, *, raw: bool = False, beneficiary: str | None = None
 def idle(engine: Engine, policy: IdlePolicy) -> Idleness:
     """Which running claims are idle, from what was reported of them (§2.7). Never from a missing reading.
 
-    An observation must have ended within the policy's window before now; any other gives no verdict [ours].
+    An observation must have ended within the policy's window before now; any other gives no verdict. Of one that is longer than
+    the claim has run, no more counts than that: what was watched before says nothing of it, and startup is not idleness [ours].
     """
     with engine.store.read() as reader:
         _, usages, reports = _read(engine, reader)
+        began = {name: began_ms(engine, reader, usages, name) for name in reports}
     now = engine.clock.now_ms()
     found, observed = [], []
     for name, opened in sorted(usages.fold.open_claims.items(), key=lambda item: item[1].seq):
         said = reports.get(name)
-        reading = None if said is None else _observed(said, opened)
+        reading = None if said is None else _observed(said, opened, began[name])
         if reading is None or said is None:
             verdict, why = IdleVerdict.NO_VERDICT, NO_READING
         elif policy.window_ms and not 0 <= now - said.at_ms <= policy.window_ms:
@@ -278,14 +280,14 @@ def _workload(name: str, opened: OpenClaim, state: TreeState, said: WorkReport |
     )
 
 
-def _observed(said: WorkReport, opened: OpenClaim) -> Observed | None:
+def _observed(said: WorkReport, opened: OpenClaim, began: int) -> Observed | None:
     seen = said.observation
     if seen is None:
         return None
     return Observed(
         id=said.claim,
         devices=opened.devices,
-        observed_ms=seen.observed_ms,
+        observed_ms=min(seen.observed_ms, max(0, said.at_ms - began)),
         energy_uj=seen.energy_uj,
         grade=Grade(said.grade),
         weight_zero=seen.weight_zero,

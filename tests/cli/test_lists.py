@@ -118,7 +118,8 @@ def test_running_work_is_reported_on_ranked_and_judged(home: Home) -> None:
     admit = ("claims", "admit", "--entitlement", "ent-acme", "--grade", "ModelBased", "--devices", "1", "--now", NOW)
     for claim in ("w1", "w2"):
         home.ok(*admit, "--claim", claim, "--energy", "20MJ")
-    report = ("claims", "report", "--claim", "w1", "--grade", "HwShunt", "--now", NOW)
+    later = "2026-12-01T12:10Z"
+    report = ("claims", "report", "--claim", "w1", "--grade", "HwShunt", "--now", later)
     seen = ("--observed", "10m", "--observed-energy", "6kJ")
     said = home.json(*report, "--units", "3", "--energy", "1MJ", *seen)
     assert (said["result"], said["report"]["observed_uj"]) == ("done", 6 * 10**9)
@@ -137,14 +138,14 @@ def test_running_work_is_reported_on_ranked_and_judged(home: Home) -> None:
     assert "fleetctl's own rule" in home.ok("claims", "victims").out
 
     asked = ("claims", "idle", "--window", "10m", "--threshold")
-    idle = home.json(*asked, "11W", "--now", NOW)
+    idle = home.json(*asked, "11W", "--now", later)
     assert (idle["verdicts"], idle["reclamation_order"]) == ({"w1": "Idle", "w2": "NoVerdict"}, ["w1"])
     assert idle["why"] == {"w1": "below", "w2": "no-reading"}
-    assert home.json(*asked, "10W", "--now", NOW)["verdicts"]["w1"] == "Working"
+    assert home.json(*asked, "10W", "--now", later)["verdicts"]["w1"] == "Working"
     assert home.json(*asked, "11W", "--now", "2026-12-01T13:00Z")["why"]["w1"] == "stale"
     assert home.json("claims", "idle")["reclamation_order"] == []
     assert "nothing is reclaimed" in home.ok("claims", "idle", "--window", "10m").out
-    assert "Reclaim in this order: w1" in home.ok(*asked, "11W", "--now", NOW).out
+    assert "Reclaim in this order: w1" in home.ok(*asked, "11W", "--now", later).out
     for claim in ("w1", "w2"):
         home.ok("claims", "release", "--claim", claim, "--energy", "0J", "--grade", "Estimator", "--now", NOW)
     assert home.json("claims", "victims", "--raw")["order"] == []

@@ -252,6 +252,8 @@ def test_idle(tmp_path: Path, case: Mapping[str, Any]) -> None:
     names = case.get("claims") or [text.split()[0] for text in case["reports"]]
     for name in names:
         admit(engine, f"{name} ent 10 ModelBased")
+    ran_ms = case.get("ran_ms", 24 * te.HOUR)
+    engine = replace(engine, clock=te.ToldClock(at_ms=engine.clock.now_ms() + ran_ms))
     for text in case["reports"]:
         say(engine, text)
     clock = te.ToldClock(at_ms=engine.clock.now_ms() + case.get("minutes", 0) * 60_000)

@@ -334,6 +334,7 @@ def test_what_was_watched_before_a_rotation_still_counts_after_it(tmp_path: Path
     engine, clock = made(tmp_path)
     admit(engine, "c9", 100)
     policy = IdlePolicy(window_ms=600_000, threshold_uw=1_000_000)
+    clock.at_ms += 600_000
     report(engine, "c9", 30, observed_ms=600_000, observed_uj=1)
     rotate(engine)
     assert reports.idle(engine, policy).reclamation_order == ("c9:2",)
