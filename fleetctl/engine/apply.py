@@ -21,6 +21,7 @@ from fleetctl.engine.indexes import applied_as, check_absences, check_quotas, ch
 from fleetctl.engine.journal import keep_document, sealing_time, write_journal
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import Usages, keep_checkpoint, read_usages, verify_stream
+from fleetctl.engine.uncommitted import settled_commit, with_uncommitted
 from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
 from fleetctl.errors import BadInput, EngineRefused, SafetyRefused, Stale, WitnessMissing
@@ -230,14 +231,15 @@ def _check_ground(
         raise SafetyRefused(MISSING_SIGNATURE.at(f"approvals required: {required}; the plan carries none that counts"))
     origin = file.body.provenance.origin is not None
     check_record(engine, reader, file.body.fleet, ground.snapshot, origin=origin)
-    _check_source(ground.snapshot, file)  # step 8
+    snapshot = with_uncommitted(engine, reader, ground.snapshot, file.body.fleet)
+    _check_source(snapshot, file)  # step 8
     check_absences(engine, reader, file.body.operations, ground.snapshot)
     gone = [item for item in file.body.operations if not _holds(item, ground.snapshot)]
     if gone:
         raise Stale(_moved(item, ground.snapshot, reader) for item in gone)
     _check_before(ground.snapshot, file)
     dangers = find_dangers(  # step 9
-        file.body.operations, file.body.fleet, ground.snapshot, file.body.provenance
+        file.body.operations, file.body.fleet, snapshot, file.body.provenance
     )
     check_sealable(dangers)
     acceptances = (*file.body.acceptances, *(Acceptance(danger=id) for id in accept))
@@ -251,7 +253,8 @@ def _check_ground(
 def _check_source(snapshot: Snapshot, file: PlanFile) -> None:
     record = snapshot.fleets.get(file.body.fleet)
     live = None if record is None else record.commit
-    if live != file.body.provenance.last_commit:
+    settled = settled_commit(snapshot, file.body.fleet)
+    if (live, settled) != (file.body.provenance.last_commit, file.body.provenance.settled):
         raise Stale(
             STALE_SOURCE.at(
                 f"fleet {file.body.fleet} was last applied from {live or 'no known commit'}, the plan was made after "

@@ -12,10 +12,11 @@ from fleetctl.engine.context import Engine, check_identity, journal_stream
 from fleetctl.engine.culprits import culprits
 from fleetctl.engine.state import check_readable, check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import head_of, read_usages
+from fleetctl.engine.uncommitted import settled_commit, with_uncommitted
 from fleetctl.errors import EngineRefused, SafetyRefused, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
-from fleetctl.model.live import ObjectKey, Snapshot
+from fleetctl.model.live import DIRTY, ObjectKey, Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
 from fleetctl.plan.dangers import Provenance, check_sealable
 from fleetctl.plan.planfile import PlanFile, plan_file
@@ -61,7 +62,7 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
     Tampered for an unverified ledger, or when nothing can be planned on a state that was edited.
     """
     with engine.store.read() as reader:
-        snapshot = read_snapshot(engine, reader)
+        snapshot = with_uncommitted(engine, reader, read_snapshot(engine, reader), fleet.name)
         journal = head_of(engine, reader, journal_stream(reader))
         edited = _edited(engine, reader, snapshot)
         now = engine.clock.now_ms()
@@ -113,5 +114,12 @@ def provenance(fleet: Fleet, snapshot: Snapshot, source: Source) -> Provenance:
     """How the files relate to the fleet's last apply."""
     record = snapshot.fleets.get(fleet.name)
     last = None if record is None else record.commit
-    ancestor = None if last is None else source.is_ancestor(last.removesuffix("+dirty"))
-    return Provenance(last_commit=last, ancestor=ancestor, origin=source.origin)
+    ancestor = None if last is None else source.is_ancestor(last.removesuffix(DIRTY))
+    settled = settled_commit(snapshot, fleet.name)
+    return Provenance(
+        last_commit=last,
+        ancestor=ancestor,
+        settled=settled,
+        settled_ancestor=None if settled is None else source.is_ancestor(settled),
+        origin=source.origin,
+    )

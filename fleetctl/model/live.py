@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from json.encoder import encode_basestring
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from fleetctl.canonical import Json, canonical_json
 from fleetctl.frozen import dataclass
@@ -154,6 +154,24 @@ class FleetRecord:
     """(root commit hash, path in the repository)."""
 
 
+DIRTY: Final = "+dirty"
+"""What a commit ends in when the files were not those that it holds."""
+WHOLE: Final = ""
+"""In place of a field: every field of an object, those too that it does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncommitted:
+    """What a fleet applied from uncommitted files since it last applied committed ones.
+
+    `settled` is the commit of that last one, `fields` the dotted fields that were set since, by object; `WHOLE` is all
+    of one.
+    """
+
+    settled: str | None
+    fields: Mapping[ObjectKey, frozenset[str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One consistent reading of an engine: every object, what is in use, and how each fleet was last applied."""
@@ -166,6 +184,8 @@ class Snapshot:
     usage: Usage = field(default_factory=Usage)
     fleets: Mapping[str, FleetRecord] = field(default_factory=dict)
     billing_configured: bool = False
+    uncommitted: Mapping[str, Uncommitted] = field(default_factory=dict)
+    """By fleet whose last apply was of uncommitted files; known only where `revert` is judged."""
 
     def settings(self) -> SettingsBody:
         """The engine's settings; their defaults while nothing was set."""

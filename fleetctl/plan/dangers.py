@@ -19,8 +19,9 @@ from fleetctl.model.bodies import OfferBody
 from fleetctl.model.codec import unwide, wide
 from fleetctl.model.declared import Acceptance
 from fleetctl.model.ids import ObjectId, object_name
-from fleetctl.model.live import FleetRecord, LiveObject, Snapshot
+from fleetctl.model.live import DIRTY, WHOLE, FleetRecord, LiveObject, Snapshot
 from fleetctl.model.operation import Operation
+from fleetctl.plan.compare import changed_paths
 from fleetctl.units import end_of_date_ms, format_energy
 
 DangerKind = Literal[
@@ -69,11 +70,14 @@ class Provenance:
     """Where this fleet's files come from and how they relate to its last apply; absent parts are unknown.
 
     `last_commit` is the commit last applied (with `+dirty` when files were uncommitted), `ancestor` whether it is an
-    ancestor of the files' commit, `origin` (root commit hash, path in the repository).
+    ancestor of the files' commit, `origin` (root commit hash, path in the repository). Where files were uncommitted,
+    `settled` and `settled_ancestor` are the same of the last apply whose files were not.
     """
 
     last_commit: str | None = None
     ancestor: bool | None = None
+    settled: str | None = None
+    settled_ancestor: bool | None = None
     origin: tuple[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -83,9 +87,15 @@ class Provenance:
             out["lastApplied"] = {"commit": self.last_commit}
             if self.ancestor is not None:
                 out["lastApplied"]["ancestor"] = self.ancestor
+            if self.settled is not None:
+                out["lastApplied"]["settled"] = _commit_json(self.settled, self.settled_ancestor)
         if self.origin is not None:
             out["origin"] = {"root": self.origin[0], "path": self.origin[1]}
         return out
+
+
+def _commit_json(commit: str, ancestor: bool | None) -> dict[str, Any]:
+    return {"commit": commit} if ancestor is None else {"commit": commit, "ancestor": ancestor}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,13 +336,15 @@ def _revert(view: _View) -> Iterator[Danger]:
     record = view.snapshot.fleets.get(view.fleet)
     if record is None or record.commit is None:
         return
-    dirty = record.commit.endswith("+dirty")
+    dirty = record.commit.endswith(DIRTY)
     if not dirty and view.provenance.ancestor is not False:
         return
     touched = [
         item.label
         for item in view.operations
-        if item.verb != "create" and _was_applied(view.snapshot.objects.get((item.kind, item.id)))
+        if item.verb != "create"
+        and _was_applied(view.snapshot.objects.get((item.kind, item.id)))
+        and (not dirty or _is_of_uncommitted(view, item))
     ]
     if touched:
         why = "uncommitted files" if dirty else "a commit that is not an ancestor of this one"
@@ -343,6 +355,26 @@ def _revert(view: _View) -> Iterator[Danger]:
             detail=f"what is live was applied from {why} ({record.commit[:12]}); this plan may undo parts of it on "
             f"{some(touched)}",
         )
+
+
+def _is_of_uncommitted(view: _View, item: Operation) -> bool:
+    """Whether a value that the operation changes came from uncommitted files, as far as anybody can tell.
+
+    All others are those of the last apply of committed files, as long as its commit is an ancestor.
+    """
+    known = view.snapshot.uncommitted.get(view.fleet)
+    if known is None or view.provenance.settled_ancestor is False:
+        return True
+    fields = known.fields.get((item.kind, item.id), frozenset())
+    changed = {path for path, _, _ in changed_paths(item.before or {}, item.after or {})}
+    if item.verb in ("remove", "release", "adopt") or WHOLE in fields:
+        return bool(fields)
+    return any(_meet(one, other) for one in changed for other in fields)
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether two dotted fields are one, or one lies inside the other."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
 
 
 def _was_applied(live: LiveObject | None) -> bool:

@@ -221,15 +221,25 @@ def _acceptance(item: Any) -> Acceptance:
 
 def _provenance(data: Mapping[str, Any]) -> Provenance:
     last, origin = _object(data.get("lastApplied", {}), "`lastApplied`"), data.get("origin")
-    ancestor = last.get("ancestor")
-    if ancestor is not None and type(ancestor) is not bool:
-        _refuse(UNREADABLE, "`lastApplied.ancestor` must be true or false")
+    settled = _object(last.get("settled", {}), "`lastApplied.settled`")
     where = None
     if origin is not None:
         entry = _object(origin, "`origin`")
         where = (_string(entry, "root"), _string(entry, "path"))
-    commit = _string(last, "commit") if last else None
-    return Provenance(last_commit=commit, ancestor=ancestor, origin=where)
+    return Provenance(
+        last_commit=_string(last, "commit") if last else None,
+        ancestor=_ancestor(last, "lastApplied"),
+        settled=_string(settled, "commit") if settled else None,
+        settled_ancestor=_ancestor(settled, "lastApplied.settled"),
+        origin=where,
+    )
+
+
+def _ancestor(data: Mapping[str, Any], where: str) -> bool | None:
+    ancestor = data.get("ancestor")
+    if ancestor is not None and type(ancestor) is not bool:
+        _refuse(UNREADABLE, f"`{where}.ancestor` must be true or false")
+    return ancestor
 
 
 def _refuse_deep(top: dict[str, Any]) -> None:
