@@ -156,7 +156,7 @@ def first_objects(journal: Sequence[Record], documents: Iterable[bytes]) -> list
         try:
             objects = [object_from_json(item) for item in json.loads(data)] if data[:1] == b"[" else []
             state = state_digest(((item.kind, item.id), item.digest()) for item in objects)
-        except (KeyError, TypeError, ValueError, AttributeError):  # a document of something else
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):  # a document of something else
             continue
         if state == wanted:
             return objects

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fleetctl.canonical import sha256_hex
 from fleetctl.cli.audits import Known
 from fleetctl.cli.decisions import bundle_decisions
 from fleetctl.engine import claims
@@ -230,6 +231,31 @@ def test_windows_are_decided_each_on_its_own_usage(tmp_path: Path) -> None:
     assert usage[0] == {} and usage[2] == {}
     (carried,) = usage[3].values()
     assert carried == {"spent_uj": 0, "reserved_uj": 40, "devices": 1}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b"[1]",
+        b"[{}]",
+        b"[null]",
+        b'[{"kind":"settings"}]',
+        b"[" + b"9" * 5_000 + b"]",
+        b"\xff",
+        b"",
+        b"[]",
+    ],
+)
+def test_a_document_that_nobody_named_changes_nothing(tmp_path: Path, content: bytes) -> None:
+    """Only those that the journal names are sealed; whatever else lies there is anybody's."""
+    engine = te.new_engine(tmp_path / "engine")
+    te.applied(engine, te.fleet(te.entitlement(energy_uj=100)))
+    seal_anyway(engine)
+    folder = exported(engine, tmp_path)
+    (folder / "documents" / f"{sha256_hex(content)}.json").write_bytes(content)
+    ((item, _),) = again(folder)
+    assert item.agrees
 
 
 def test_a_bundle_without_claims_has_none(tmp_path: Path) -> None:
