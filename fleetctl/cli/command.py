@@ -11,7 +11,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from fleetctl.cli.types import TIME
+from fleetctl.cli.types import TIME, Count
 from fleetctl.frozen import dataclass
 from fleetctl.render.text import MIN_WIDTH
 from fleetctl.units import UnixMs
@@ -77,7 +77,7 @@ def common_options(formats: Sequence[str]) -> list[click.Option]:
         click.Option(
             ["--width", "common_width"],
             metavar="N",
-            type=click.IntRange(min=MIN_WIDTH),
+            type=Count(min=MIN_WIDTH),
             envvar="FLEETCTL_WIDTH",
             help="Columns of text; the terminal's, and 80 through a pipe, if absent.",
         ),

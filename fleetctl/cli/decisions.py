@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING
 from fleetctl.cli.audits import Known, audit_path
 from fleetctl.cli.bundles import Bundle, read_bundle
 from fleetctl.cli.output import write
+from fleetctl.diagnostics import code
+from fleetctl.errors import BadInput
+from fleetctl.units import shown
+
+CLAIM_NOT_ADMITTED = code(
+    "claim-not-admitted",
+    "No entry admits the claim",
+    trigger="`ledger decisions --claim ID` where no ledger of the bundle admits ID: refused claims are in none",
+)
+_NAMED = 8  # claims that a message names
 
 if TYPE_CHECKING:
     from fleetctl.engine.redeciding import Redecided
@@ -22,13 +32,27 @@ def bundle_decisions(
 ) -> tuple[str, Iterator[Redecided], dict[str, str]]:
     """The ledger in force, all admissions (or those of the named claims), and names, from a bundle that is verified first.
 
-    Raises NotVerified, and as `audit_path`; Tampered while admissions are made.
+    Raises NotVerified, and as `audit_path`; Tampered and BadInput while admissions are made.
     """
     report = audit_path(folder, known, now_ms).require()
     bundle, ledger = read_bundle(folder), report.verification.ledger
-    wanted = frozenset(claims)
-    found = (item for item in _redecided(report, bundle) if not wanted or item.sealed.claim in wanted)
-    return str(ledger), found, bundle.names()
+    return str(ledger), _wanted(_redecided(report, bundle), claims), bundle.names()
+
+
+def _wanted(found: Iterable[Redecided], claims: Sequence[str]) -> Iterator[Redecided]:
+    """Those of the named claims, or all. Raises BadInput at their end for names that no entry admits."""
+    missing = dict.fromkeys(claims)
+    for item in found:
+        if not claims or item.sealed.claim in claims:
+            missing.pop(item.sealed.claim, None)
+            yield item
+    if missing:
+        names = ", ".join(shown(name) for name in list(missing)[:_NAMED])
+        raise BadInput(
+            CLAIM_NOT_ADMITTED.at(
+                f"no entry of the bundle admits {names}; a claim has the id that it was admitted under"
+            )
+        )
 
 
 def _redecided(report: Report, bundle: Bundle) -> Iterator[Redecided]:

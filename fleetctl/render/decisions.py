@@ -58,7 +58,7 @@ def decisions_document(ledger: str, found: Sequence[RedecidedView], names: Names
     decided = [item for item in found if not item.carried]
     differing = [item for item in decided if not item.agrees]
     if not found:
-        return [Paragraph(f"{ledger} admits no such claim.")]
+        return [Paragraph(f"{ledger} admits no claim.")]
     total = counted(len(decided), "admission")
     if differing:
         title = Verdict(f"{len(differing)} of {total} would not be what was sealed", "bad")

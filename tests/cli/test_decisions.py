@@ -21,7 +21,7 @@ from fleetctl.engine.moving import copy_into
 from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.redeciding import Redecided
 from fleetctl.engine.rotating import rotate
-from fleetctl.errors import EngineRefused, NotVerified, SafetyRefused, Tampered
+from fleetctl.errors import BadInput, EngineRefused, NotVerified, SafetyRefused, Tampered
 from fleetctl.ledger.chain import Head, seal
 from fleetctl.ledger.entries import Admitted
 from fleetctl.ledger.keyfiles import public_pem
@@ -256,6 +256,17 @@ def test_a_document_that_nobody_named_changes_nothing(tmp_path: Path, content: b
     (folder / "documents" / f"{sha256_hex(content)}.json").write_bytes(content)
     ((item, _),) = again(folder)
     assert item.agrees
+
+
+def test_a_claim_that_nobody_admitted_is_no_answer(tmp_path: Path) -> None:
+    engine = te.new_engine(tmp_path / "engine")
+    te.applied(engine, te.fleet(te.entitlement(energy_uj=100)))
+    seal_anyway(engine)
+    folder = exported(engine, tmp_path)
+    assert [item.sealed.claim for item, _ in again(folder, "favour")] == ["favour"]
+    with pytest.raises(BadInput) as caught:
+        again(folder, "favour", "never")
+    assert caught.value.code == "claim-not-admitted"
 
 
 def test_a_bundle_without_claims_has_none(tmp_path: Path) -> None:
