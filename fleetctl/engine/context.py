@@ -25,6 +25,8 @@ META_TEST_CLOCK = "test_clock"
 META_STREAM = "entitlement_stream"
 META_JOURNAL = "journal_stream"
 META_CLOSED = "closed"
+META_SCHEMA = "schema"
+"""The schema version that the journal knows of: that of `init`, or of the last `migrated`."""
 
 CHECKPOINT_EVERY = 256
 """Entries of the entitlement stream after which a new checkpoint is worth its signature."""

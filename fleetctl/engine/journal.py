@@ -6,15 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from fleetctl.canonical import Digest, sha256_hex
-from fleetctl.engine.context import Engine, journal_stream, usage_stream
-from fleetctl.engine.journals import place_in_force
+from fleetctl.engine.context import META_SCHEMA, Engine, journal_stream, usage_stream
+from fleetctl.engine.journals import journal_history, place_in_force
 from fleetctl.engine.streams import LEDGER_TAMPERED, head_of, last_at_ms
 from fleetctl.errors import Tampered
 from fleetctl.ledger.chain import Sealed, seal
-from fleetctl.ledger.entries import JournalEvent
+from fleetctl.ledger.entries import JournalEvent, Migrated, Recovered
 from fleetctl.model.live import ObjectKey
 from fleetctl.ports import HeadMoved, Reader, Writer
 from fleetctl.units import UnixMs
+
+_FIRST_SCHEMA = 1
+"""Of states made before any was noted."""
 
 
 def sealing_time(engine: Engine, reader: Reader) -> UnixMs:
@@ -39,16 +42,36 @@ def write_journal(
 ) -> int:
     """Seal and append one entry, with the entitlement ledger as it stands. `at_ms` is the `sealing_time` unless given.
 
-    Returns the entry's place in the journal. Raises Unreachable without the steward's key.
+    A migration of the schema that the journal does not know of yet is journalled first. Returns the entry's place in the
+    journal. Raises Unreachable without the steward's key.
     """
+    if event is not Recovered and (schema := _migrated_to(engine, tx)) is not None:  # `recovered` opens its journal
+        _write(engine, tx, Migrated, state_before=state_before, state_after=state_before, at_ms=at_ms, schema=schema)
+        tx.set_meta(META_SCHEMA, str(schema))
+    place = _write(engine, tx, event, state_before=state_before, state_after=state_after, at_ms=at_ms, **fields)
+    tx.index_journal(place, touched, index_plan)
+    return place
+
+
+def _migrated_to(engine: Engine, tx: Writer) -> int | None:
+    """The schema version that a store was migrated to when it was opened, as long as no `migrated` says so.
+
+    A store migrates itself, without a key; who seals next has verified the state, and says it.
+    """
+    version = tx.schema_version()
+    if (tx.meta(META_SCHEMA) or str(_FIRST_SCHEMA)) == str(version):
+        return None
+    said = [event.schema for _, event in journal_history(engine, tx) if isinstance(event, Migrated)]
+    return None if version == (said[-1] if said else _FIRST_SCHEMA) else version  # the note may have been edited
+
+
+def _write(engine: Engine, tx: Writer, event: type[JournalEvent], *, at_ms: UnixMs | None, **fields: Any) -> int:
     stream = journal_stream(tx)
     usage = head_of(engine, tx, usage_stream(tx))
     sealed = seal(
         event(
             at_ms=sealing_time(engine, tx) if at_ms is None else at_ms,
             actor=engine.actor,
-            state_before=state_before,
-            state_after=state_after,
             ledger=usage.ledger,
             ledger_head=usage.address,
             ledger_length=usage.length,
@@ -58,9 +81,7 @@ def write_journal(
         engine.sealing(),
     )
     append_sealed(tx, stream, sealed)
-    place = place_in_force(engine, tx) + sealed.seq
-    tx.index_journal(place, touched, index_plan)
-    return place
+    return place_in_force(engine, tx) + sealed.seq
 
 
 def append_sealed(tx: Writer, stream: str, *sealed: Sealed) -> None:
