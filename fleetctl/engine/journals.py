@@ -8,13 +8,13 @@ and witnesses the index within one stream. Until something was lost the two are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from fleetctl.engine.context import JOURNAL, Engine, journal_stream
 from fleetctl.engine.records import load_document
 from fleetctl.engine.streams import LEDGER_TAMPERED, entry_at, head_of, journal_events
 from fleetctl.errors import Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import JournalEvent, Recovered
 from fleetctl.ledger.identifiers import stream_of
 from fleetctl.ports import Reader

@@ -6,9 +6,11 @@ it: whoever hands them over can leave some out, and can change none.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.chain import Head, address_of
 from fleetctl.ledger.entries import BadCore, Core, Event, decode_core
@@ -41,7 +43,7 @@ class Piece:
         )
 
 
-@dataclass(slots=True)
+@dataclasses.dataclass(slots=True)
 class Pieces:
     """A heap of entries. Only those that `steward` sealed under `key` are ever handed out."""
 

@@ -7,7 +7,7 @@ it is, and a new one begins, with the lost head and the receipts as evidence in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from fleetctl.diagnostics import code
@@ -21,6 +21,7 @@ from fleetctl.engine.streams import read_usages, verify_stream
 from fleetctl.engine.survey import KINDS, Kind, Replica, Stand, Survey, survey
 from fleetctl.engine.witnessing import Witnessed, witness_heads
 from fleetctl.errors import SafetyRefused, Stale, Tampered
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import genesis
 from fleetctl.ledger.documents import DOCUMENT_MISSING
 from fleetctl.ledger.receipts import read_receipt

@@ -9,9 +9,9 @@ them as anybody's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
+from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
 from fleetctl.ledger.cbor import encode
 from fleetctl.ledger.fields import IDENTIFIER, LEDGER, UINT

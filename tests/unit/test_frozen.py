@@ -69,9 +69,9 @@ def test_construction_takes_what_the_fields_say() -> None:
     "wrong",
     [
         lambda: Base(),  # type: ignore[call-arg]  # the errors are what is tested
-        lambda: Base(1),  # type: ignore[misc]
-        lambda: Base(a=1, z=2),  # type: ignore[call-arg]
-        lambda: Derived(a=1, total=3),  # type: ignore[call-arg]
+        lambda: Base(1),  # type: ignore[misc]  # so is this
+        lambda: Base(a=1, z=2),  # type: ignore[call-arg]  # and this
+        lambda: Derived(a=1, total=3),  # type: ignore[call-arg]  # and this
     ],
 )
 def test_wrong_arguments_are_a_type_error(wrong: Callable[[], object]) -> None:

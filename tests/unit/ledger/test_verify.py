@@ -81,7 +81,7 @@ def test_verifying_loads_the_ground_floor_and_the_ledger_alone() -> None:
         "from fleetctl.ledger.keys import public_key\n"
         f"audit(b'', ledger='root-steward/entitlements', key=public_key(bytes.fromhex('{KEY.hex()}')), now_ms=0)\n"
         "ours = {name for name in sys.modules if name.startswith('fleetctl')}\n"
-        "floor = {'fleetctl', *('fleetctl.' + name for name in ('diagnostics', 'errors', 'units', 'clock', 'canonical'))}\n"
+        "floor = {'fleetctl', *('fleetctl.' + name for name in ('diagnostics', 'errors', 'frozen', 'units', 'clock', 'canonical'))}\n"
         "assert all(name in floor or name.startswith('fleetctl.ledger') for name in ours), ours\n"
         "heavy = {'pycose', 'cryptography', 'cbor2', 'jsonschema', 'httpx', 'rich', 'sqlite3', 'multiprocessing'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
