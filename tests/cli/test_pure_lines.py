@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -182,4 +183,29 @@ LINES = 100_000
 _DECIDE = {
     "tree": [{"id": "A", "guarantee_uj": "100", "guarantee_devices": 1, "over_quota_weight": 0}],
     "claim": {"entitlement": "A", "gang_size": 1, "devices_per_member": 1, "estimate_uj": "100", "grade": "Estimator"},
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_names_every_field_of_its_input(tmp_path: Path, command: str) -> None:
+    """No more and no fewer than the cases that it takes have."""
+
+    def names(value: object) -> set[str]:
+        if isinstance(value, dict):
+            return {name for name in value if name not in TREE_IDS} | {
+                inner for item in value.values() for inner in names(item)
+            }
+        return {inner for item in value for inner in names(item)} if isinstance(value, list) else set()
+
+    taken = [case["input"] for case in CASES if case["command"] == command and "output" in case] or [_FULL]
+    text = Home(path=tmp_path).ok("pool1", command, "--help").out
+    shown = set(re.findall(r'"([a-z_]+)"', text[text.index("Input") : text.index("Example")]))
+    assert shown == set().union(*map(names, taken))
+
+
+TREE_IDS = {"A"}
+_FULL = {
+    "tree": [_DECIDE["tree"][0] | {"parent": "P", "limit_uj": 1, "priority": 0}],  # type: ignore[index, operator]  # JSON
+    "usage": {"A": {"spent_uj": 0, "reserved_uj": 0, "devices": 0}},
+    "claim": _DECIDE["claim"] | {"class": "x"},  # type: ignore[operator]  # JSON
 }

@@ -41,6 +41,14 @@ _declare(
     """May this claim start: Admit, Queue or Deny, with every reason and figure (pool/1 section 4).
 
     \b
+    Input (? may be left out):
+      {"tree": [{"id", "parent"?, "guarantee_uj", "guarantee_devices",
+                 "over_quota_weight", "limit_uj"?, "priority"?}],
+       "usage"?: {ID: {"spent_uj"?, "reserved_uj"?, "devices"?}},
+       "claim": {"entitlement", "gang_size", "devices_per_member",
+                 "estimate_uj", "grade", "class"?}}
+
+    \b
     Example:
       fleetctl pool1 decide claim.json
     """,
@@ -48,6 +56,11 @@ _declare(
 _declare(
     "preempt",
     """In which order running work yields (pool/1 section 5).
+
+    \b
+    Input:
+      {"workloads": [{"id", "entitlement", "priority", "spent_uj", "grade",
+                      "completed_units", "devices", "reserved_uj"}]}
 
     \b
     Example:
@@ -59,6 +72,10 @@ _declare(
     """Divide a device's energy over its occupants, exactly (pool/1 section 2.5).
 
     \b
+    Input (? may be left out):
+      {"total_uj", "grade", "basis"?, "occupants": [{"id", "weight"}]}
+
+    \b
     Example:
       fleetctl pool1 attribute device.json
     """,
@@ -68,6 +85,10 @@ _declare(
     """Derive an estimate from what comparable work has cost (pool/1 section 2.6).
 
     \b
+    Input (? may be left out; 3 are required then):
+      {"class", "required"?, "observations": [{"class", "energy_uj", "grade"}]}
+
+    \b
     Example:
       fleetctl pool1 derive --lines < observations.jsonl
     """,
@@ -75,6 +96,12 @@ _declare(
 _declare(
     "idle",
     """Which work is idle, why, and in which order it is reclaimed (pool/1 section 2.7).
+
+    \b
+    Input (? may be left out; nothing is reclaimed then):
+      {"policy": {"window_ms"?, "threshold_uw"?},
+       "workloads": [{"id", "devices", "observed_ms", "energy_uj", "grade",
+                      "weight_zero"?}]}
 
     \b
     Example:
