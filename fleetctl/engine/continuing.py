@@ -202,7 +202,10 @@ def _why(reader: Reader, usages: Usages, claim: str) -> str:
     window = used_before(reader, usages.stream, claim)
     if window is None:
         return f"was never admitted; {look}"
-    return f"of the window {window.partition(':')[2] or window} was released already; {look}"
+    row, name = reader.claim(window, claim), window.partition(":")[2] or window
+    if row is not None and row.released_at is None:  # a recovery closed that window, and admitted what was open in it
+        return f"of the window {name} goes on under another id; {look}"
+    return f"of the window {name} was released already; {look}"
 
 
 def _refuse(kind: Code, detail: str, claim: str) -> NoReturn:
