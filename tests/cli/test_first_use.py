@@ -35,7 +35,7 @@ def test_the_commands_of_a_group_are_listed_with_their_whole_sentence(home: Home
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nodes", "join", "--pool", "p", "--name", "n", "--gpus", "eight"), "'eight' is not a whole number"),
+        (("nodes", "join", "--pool", "p", "--name", "n", "--gpus", "eight"), "`eight` is not a whole number"),
         (("import", "pools", "x"), "`pools` is a section of fleet files; the kind is `pool`"),
         (("import", "pol", "x"), "`pol` is no kind; write one of tenant, site, pool"),
         (("settings", "set", "share", "5"), "Invalid value for 'NAME': 'share' is not one of"),
