@@ -28,6 +28,7 @@ from fleetctl.model.declared import Declared
 from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from tests.support import engines as te
+from tests.support import processes as tp
 from tests.support.pool1_oracle import Asked, Owed, Used, cores, decided, recounted
 
 TREE = {
@@ -176,7 +177,7 @@ def test_claimants_that_are_killed_at_any_moment(folder: Path, tmp_path: Path, s
         for _ in range(30):
             time.sleep(chance.random() / 20)
             number = chance.randrange(4)
-            assert ended(running.pop(number)) == te.KILLED
+            assert ended(running.pop(number)) == tp.KILLED
             running[number] = begun(folder, number, told[number])
     finally:
         for child in running.values():
@@ -209,7 +210,7 @@ def ended(child: int) -> int:
 def test_eight_claimants_over_one_tree_never_over_admit(folder: Path, tmp_path: Path) -> None:
     """Gangs, limits, several parents, borrowing."""
     told = [tmp_path / f"told-{number}" for number in range(8)]
-    assert te.together([partial(claimant, folder, number, told[number], 4) for number in range(8)]) == [""] * 8
+    assert tp.together([partial(claimant, folder, number, told[number], 4) for number in range(8)]) == [""] * 8
     found = check_recounted(folder)
     assert sum(check_told(found, path) for path in told) >= 8
     assert any(core.get("borrowed_uj") for core in found)

@@ -24,6 +24,8 @@ from fleetctl.ledger.keys import SeedSigner
 from fleetctl.pool1.grade import Grade
 from fleetctl.store.sqlite import SqliteStore
 from tests.support import engines as te
+from tests.support import inprocess as tw
+from tests.support import processes as tp
 from tests.support.ledgers import seed, signer
 
 FRAME = 4_096 + 24
@@ -43,11 +45,11 @@ def with_limit(limit: int, work: Callable[[], str]) -> str:
         except FleetctlError as error:
             return error.code
 
-    return te.together([limited])[0]
+    return tp.together([limited])[0]
 
 
 def apply_big(folder: Path, data: bytes, required: bool) -> str:
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = te.open_engine(folder, witnesses=(witness,) if required else ())
     try:
         receipt = apply_plan(engine, data, require_witness=required)
@@ -61,7 +63,7 @@ def apply_big(folder: Path, data: bytes, required: bool) -> str:
 @pytest.mark.parametrize("required", [False, True], ids=["alone", "witnessed"])
 def test_a_disk_that_fills_at_any_page_of_an_apply(tmp_path: Path, required: bool) -> None:
     ground = tmp_path / "ground"
-    engine = te.new_engine(ground, te.witnessed_by(te.WITNESSES["witness-a"]))
+    engine = te.new_engine(ground, tw.witnessed_by(tw.WITNESSES["witness-a"]))
     data = te.planned(engine, BIG)
     engine.store.close()
     untouched = te.dump(ground)
@@ -71,7 +73,7 @@ def test_a_disk_that_fills_at_any_page_of_an_apply(tmp_path: Path, required: boo
         folder = te.copied(ground, tmp_path / str(pages))
         # Not at a multiple of a page: some writes are cut in the middle.
         said.append(with_limit(pages * FRAME + 100, partial(apply_big, folder, data, required)))
-        engine = te.open_engine(folder, witnesses=(te.InProcess(),) if required else ())
+        engine = te.open_engine(folder, witnesses=(tw.InProcess(),) if required else ())
         te.check_whole(engine)
         committed = said[-1] in ("applied", "unwitnessed")
         if not committed:

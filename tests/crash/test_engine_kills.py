@@ -46,10 +46,12 @@ from fleetctl.ports import Store, Writer
 from fleetctl.store.sqlite import SqliteStore
 from fleetctl.units import DurationMs, MicroUsd
 from tests.support import engines as te
+from tests.support import inprocess as tw
+from tests.support import processes as tp
 from tests.support import recoveries as tr
 from tests.support.stores import CrashingStore
 
-ROSTER = te.witnessed_by(*te.WITNESSES.values())
+ROSTER = tw.witnessed_by(*tw.WITNESSES.values())
 BASE = te.fleet(
     te.pool("pool-a"),
     te.pool("pool-b"),
@@ -220,7 +222,7 @@ def some_claims(engine: Engine) -> None:
 def future() -> Replica:
     """What the engine of `before` went on to be, as a replica with the receipts of a witness."""
     with tempfile.TemporaryDirectory() as folder:
-        engine = te.new_engine(Path(folder) / "engine", ROSTER, witnesses=(te.InProcess(),))
+        engine = te.new_engine(Path(folder) / "engine", ROSTER, witnesses=(tw.InProcess(),))
         tr.before(engine)
         tr.after(engine)
         te.witness(engine)
@@ -378,7 +380,7 @@ class Recording(CrashingStore):
 
 
 def opened(folder: Path, command: Command, wrap: Callable[[Store], Store] = lambda store: store) -> Engine:
-    witnesses = tuple(te.InProcess(signer=key) for key in list(te.WITNESSES.values())[: command.witnesses])
+    witnesses = tuple(tw.InProcess(signer=key) for key in list(tw.WITNESSES.values())[: command.witnesses])
     store = wrap(SqliteStore.open(folder / "state.db"))
     return te.over(store, witnesses=witnesses, checkpoint_every=command.checkpoint_every)
 
@@ -403,12 +405,12 @@ def test_a_kill_at_any_write_leaves_all_or_nothing(name: str, tmp_path: Path) ->
     for point in range(1, recording.points + 1):
         done = sum(at <= point for at, _ in recording.committed)
         folder = te.copied(ground, tmp_path / str(point))
-        ended = te.in_child(
+        ended = tp.in_child(
             lambda folder=folder, point=point: command.run(  # type: ignore[misc]  # defaults bind the loop's values
                 opened(folder, command, lambda store: CrashingStore(store, point))
             )
         )
-        assert ended == te.KILLED
+        assert ended == tp.KILLED
         assert te.dump(folder) == states[done], f"killed at point {point} of {recording.points}"
 
         engine = opened(folder, command)
@@ -436,7 +438,7 @@ def test_init_is_all_or_nothing(tmp_path: Path) -> None:
         def begin(folder: Path = folder, point: int = point) -> None:
             initialise(te.over(CrashingStore(SqliteStore.create(folder / "state.db"), point)), SettingsBody())
 
-        assert te.in_child(begin) == te.KILLED
+        assert tp.in_child(begin) == tp.KILLED
         if point < counting.points:  # a creation that was cut short is no engine yet, and can be done again
             initialise(te.over(SqliteStore.create(folder / "state.db")), SettingsBody())
         te.check_whole(te.open_engine(folder))

@@ -33,6 +33,8 @@ from fleetctl.pool1.claim import Claim, Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.store.witness_state import SqliteWitnessState
 from tests.support import engines as te
+from tests.support import inprocess as tw
+from tests.support import processes as tp
 
 APPLIERS = 5
 ROUNDS = 4
@@ -64,7 +66,7 @@ def test_appliers_of_different_fleets_all_get_through_in_commit_order(tmp_path: 
     te.applied(engine, te.fleet(name="base"))  # the shared tenant and site
     engine.store.close()
 
-    answers = te.together([partial(apply_rounds, folder, number) for number in range(APPLIERS)])
+    answers = tp.together([partial(apply_rounds, folder, number) for number in range(APPLIERS)])
 
     applied = sorted(tuple(item) for answer in answers for item in json.loads(answer))
     engine = te.open_engine(folder)
@@ -102,7 +104,7 @@ def test_of_conflicting_plans_exactly_one_wins(tmp_path: Path, seed: int) -> Non
     plans = [te.planned(engine, te.one_pool(gpus)) for gpus in quotas]
     engine.store.close()
 
-    answers = te.together([partial(outcome, folder, data) for data in plans])
+    answers = tp.together([partial(outcome, folder, data) for data in plans])
 
     assert sorted(answers) == ["Stale 4"] * 5 + ["applied 1"]
     engine = te.open_engine(folder)
@@ -118,7 +120,7 @@ def test_one_plan_applied_by_many_is_applied_once(tmp_path: Path) -> None:
     data = te.planned(engine, te.one_pool())
     engine.store.close()
 
-    answers = te.together([partial(outcome, folder, data)] * 6)
+    answers = tp.together([partial(outcome, folder, data)] * 6)
 
     assert sorted(answers) == ["already-applied 0"] * 5 + ["applied 0"]
     engine = te.open_engine(folder)
@@ -159,9 +161,9 @@ def test_a_waiting_applier_goes_on_when_the_other_dies(tmp_path: Path) -> None:
     def die_writing() -> None:
         with te.open_engine(folder).store.write(0) as writer:
             writer.set_meta("unfinished", "yes")
-            te.die()
+            tp.die()
 
-    assert te.in_child(die_writing) == te.KILLED
+    assert tp.in_child(die_writing) == tp.KILLED
     engine = te.open_engine(folder)
     assert apply_plan(engine, data, wait_ms=0).result == "applied"
     te.check_whole(engine)
@@ -253,7 +255,7 @@ def test_concurrent_claimants_never_over_admit(tmp_path: Path) -> None:
     )
     engine.store.close()
 
-    answers = te.together([partial(claimant, folder, number) for number in range(8)])
+    answers = tp.together([partial(claimant, folder, number) for number in range(8)])
 
     engine = te.open_engine(folder)
     te.check_whole(engine)
@@ -281,7 +283,7 @@ def test_concurrent_reservations_never_book_a_gpu_twice_or_pass_the_quota(tmp_pa
         reservations.join_node(engine, pool="pool-a", name=name, gpus=8)
     engine.store.close()
 
-    answers = te.together([partial(reserver, folder, number) for number in range(6)])
+    answers = tp.together([partial(reserver, folder, number) for number in range(6)])
 
     states = [state for answer in answers for state in answer.split()]
     assert states.count("active") == 6
@@ -299,10 +301,10 @@ def test_concurrent_reservations_never_book_a_gpu_twice_or_pass_the_quota(tmp_pa
 # ---------------------------------------------------------------------------------------------------- witnesses
 
 
-def shared_witness(folder: Path) -> te.InProcess:
-    key = te.WITNESSES["witness-a"]
+def shared_witness(folder: Path) -> tw.InProcess:
+    key = tw.WITNESSES["witness-a"]
     state = SqliteWitnessState.open(folder / "state.db", witness=key.kid, own_key=key.public_key)
-    return te.InProcess(signer=key, state=state, clock=SystemClock())
+    return tw.InProcess(signer=key, state=state, clock=SystemClock())
 
 
 def apply_witnessed(folder: Path, number: int) -> str:
@@ -316,8 +318,8 @@ def apply_witnessed(folder: Path, number: int) -> str:
 
 def test_concurrent_appliers_are_all_witnessed_and_none_is_taken_for_a_rollback(tmp_path: Path) -> None:
     """A receipt that another process fetched meanwhile covers this one's entry as well: `--require-witness` holds."""
-    folder, key = tmp_path / "engine", te.WITNESSES["witness-a"]
-    engine = te.new_engine(folder, te.witnessed_by(key, required=1), clock=SystemClock())
+    folder, key = tmp_path / "engine", tw.WITNESSES["witness-a"]
+    engine = te.new_engine(folder, tw.witnessed_by(key, required=1), clock=SystemClock())
     engine.store.close()
     SqliteWitnessState.init(
         tmp_path / "witness" / "state.db",
@@ -329,7 +331,7 @@ def test_concurrent_appliers_are_all_witnessed_and_none_is_taken_for_a_rollback(
     te.applied(base, te.fleet(name="base"))
     base.store.close()
 
-    assert te.together([partial(apply_witnessed, folder, number) for number in range(4)]) == ["witnessed"] * 4
+    assert tp.together([partial(apply_witnessed, folder, number) for number in range(4)]) == ["witnessed"] * 4
 
     engine = te.open_engine(folder, clock=SystemClock(), witnesses=(shared_witness(tmp_path / "witness"),))
     te.check_whole(engine)

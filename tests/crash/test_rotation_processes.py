@@ -27,6 +27,7 @@ from fleetctl.pool1.claim import Claim, Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import Tree, TreeState, Usage
 from tests.support import engines as te
+from tests.support import processes as tp
 
 CLAIMANTS = 6
 TURNS = 10
@@ -126,7 +127,7 @@ def test_rotations_among_claimants_lose_nothing(tmp_path: Path) -> None:
     )
     engine.store.close()
 
-    answers = te.together(
+    answers = tp.together(
         [*(partial(claimant, folder, number) for number in range(CLAIMANTS)), partial(rotator, folder)]
     )
 

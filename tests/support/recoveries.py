@@ -18,8 +18,9 @@ from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.ports import Witness
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
-KEYS = te.WITNESSES["witness-a"]
+KEYS = tw.WITNESSES["witness-a"]
 TABLES = (
     "objects",
     "tombstones",
@@ -103,7 +104,7 @@ class Past:
 
     folder: Path
     whole: Engine
-    witness: te.InProcess
+    witness: tw.InProcess
     backup: Path
     settings: SettingsBody = field(default_factory=SettingsBody)
 
@@ -134,8 +135,8 @@ def replica_of(engine: Engine, name: str = "replica") -> Replica:
 
 def past(folder: Path, *, witnessed: bool = True, settings: SettingsBody | None = None) -> Past:
     """The engine `before`, its backup, the engine `after`, all of it shown to the witness."""
-    witness = te.InProcess()
-    whole = te.new_engine(folder / "whole", settings or te.witnessed_by(KEYS), witnesses=(witness,))
+    witness = tw.InProcess()
+    whole = te.new_engine(folder / "whole", settings or tw.witnessed_by(KEYS), witnesses=(witness,))
     before(whole)
     te.witness(whole)
     backup = te.copied(folder / "whole", folder / "backup")

@@ -17,8 +17,9 @@ from fleetctl.model.bodies import OfferBody
 from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
-WITNESS = te.WITNESSES["witness-a"]
+WITNESS = tw.WITNESSES["witness-a"]
 CHECKPOINT_EVERY = 4
 LIVE = te.fleet(te.pool("pool-a"), te.offer("pool-a"), te.pool("pool-b", protect=True), te.entitlement())
 WANTED = te.fleet(
@@ -70,7 +71,7 @@ def opened(folder: Path, *, new: bool = False) -> Engine:
     """The engine in the folder, which keeps checkpoints often; the witness is not there."""
     how: dict[str, Any] = {"checkpoint_every": CHECKPOINT_EVERY}
     if new:
-        return te.new_engine(folder, te.witnessed_by(WITNESS), witnesses=(te.InProcess(signer=WITNESS),), **how)
+        return te.new_engine(folder, tw.witnessed_by(WITNESS), witnesses=(tw.InProcess(signer=WITNESS),), **how)
     return te.open_engine(folder, **how)
 
 

@@ -19,6 +19,7 @@ from fleetctl.ledger.entries import Applied, Called
 from fleetctl.model.bodies import OfferBody
 from fleetctl.plan.planfile import write_plan
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
 
 @pytest.fixture
@@ -184,8 +185,8 @@ def test_a_call_is_journalled_with_its_request_and_a_refused_one_leaves_nothing(
 
 
 def test_history_says_who_did_what_to_an_object(tmp_path: Path) -> None:
-    witness = te.Down(te.InProcess(), answers=True)
-    engine = te.new_engine(tmp_path / "witnessed", te.witnessed_by(te.WITNESSES["witness-a"]), witnesses=(witness,))
+    witness = tw.Down(tw.InProcess(), answers=True)
+    engine = te.new_engine(tmp_path / "witnessed", tw.witnessed_by(tw.WITNESSES["witness-a"]), witnesses=(witness,))
     te.applied(engine, te.one_pool(), source=Source(commit="a" * 40))
     bob = replace(engine, actor="local:bob@laptop")
     calls.call(bob, "pools.unoffer", tenant="root", request={}, build=builders.unoffering(te.POOL_A, "acme"))

@@ -27,6 +27,7 @@ from fleetctl.model.ids import ObjectId
 from fleetctl.model.operational import Reservation
 from fleetctl.pool1.grade import Grade
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
 ACCEPTED = ("remove:tenant/acme",)
 BASE = te.fleet(
@@ -324,9 +325,9 @@ def test_claims_that_went_on_into_a_new_window(engine: Engine) -> None:
 
 
 def test_both_heads_are_witnessed(tmp_path: Path) -> None:
-    witnesses = tuple(te.InProcess(signer=key) for key in te.WITNESSES.values())
+    witnesses = tuple(tw.InProcess(signer=key) for key in tw.WITNESSES.values())
     engine = te.new_engine(
-        tmp_path / "engine", te.witnessed_by(*te.WITNESSES.values(), required=3), witnesses=witnesses
+        tmp_path / "engine", tw.witnessed_by(*tw.WITNESSES.values(), required=3), witnesses=witnesses
     )
     furnish(engine)
     done = delete_tenant(engine, "acme", tenant="root", accept=ACCEPTED)

@@ -34,6 +34,7 @@ from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.store.sqlite import SqliteStore
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
 POOLS = ("p0", "p1", "p2")
 TENANTS = ("acme", "beta")
@@ -432,7 +433,7 @@ def test_an_engine_that_was_copied_folds_from_its_own_first_state(tmp_path: Path
     folder = tmp_path / "copy"
     folder.mkdir(mode=0o700)
     target = te.over(SqliteStore.create(folder / "state.db"), id="eng_copy")
-    assert copy_into(source, target, {"witness-c": te.WITNESSES["witness-c"].public_key.hex()}) == 5 + 1
+    assert copy_into(source, target, {"witness-c": tw.WITNESSES["witness-c"].public_key.hex()}) == 5 + 1
     te.check_whole(target)
     with target.store.read() as reader:
         assert list(read_settings(reader).witnesses) == ["witness-c"]  # those of the source do not know this steward

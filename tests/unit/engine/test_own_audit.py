@@ -17,21 +17,22 @@ from fleetctl.ledger.chain import Head
 from fleetctl.ledger.receipts import MAX_RECEIPTS, WitnessKey, issue
 from fleetctl.ports import StoredReceipt
 from tests.support import engines as te
+from tests.support import inprocess as tw
 from tests.support.ledgers import AT_MS, signer
 
-ROSTER = te.witnessed_by(te.WITNESSES["witness-a"])
+ROSTER = tw.witnessed_by(tw.WITNESSES["witness-a"])
 
 
 def test_a_full_rollback_is_seen_when_the_witness_is_asked(tmp_path: Path) -> None:
     """ledger-attacks 110: old prefix and old receipt; "all ok, unless … GET head says otherwise"."""
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
     te.applied(engine, te.one_pool(16))
 
     assert audit_engine(te.open_engine(backup)).ok
-    assert audit_engine(te.open_engine(backup, witnesses=(te.Down(witness),))).ok
+    assert audit_engine(te.open_engine(backup, witnesses=(tw.Down(witness),))).ok
     report = audit_engine(te.open_engine(backup, witnesses=(witness,)))
     assert not report.ok and report.verification.ok
     assert report.journal is not None
@@ -39,11 +40,11 @@ def test_a_full_rollback_is_seen_when_the_witness_is_asked(tmp_path: Path) -> No
 
 
 def test_receipts_are_told_by_the_ledger_that_they_speak_of(tmp_path: Path) -> None:
-    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(te.InProcess(),))
+    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(tw.InProcess(),))
     te.applied(engine, te.one_pool(32))
     third = Head(ledger=engine.ledger("journal:2"), length=1, address=b"\x01" * 32)
     report = audit_engine(
-        engine, Given(receipts=[issue(third, at_ms=AT_MS, signer=te.WITNESSES["witness-a"]), b"no receipt"])
+        engine, Given(receipts=[issue(third, at_ms=AT_MS, signer=tw.WITNESSES["witness-a"]), b"no receipt"])
     )
     assert [item.verdict for item in report.receipts] == ["witnessed", "wrong-ledger", "malformed"]
     assert report.journal is not None
@@ -51,12 +52,12 @@ def test_receipts_are_told_by_the_ledger_that_they_speak_of(tmp_path: Path) -> N
 
 
 def test_more_receipts_than_are_read_at_once_leave_the_oldest_out(tmp_path: Path) -> None:
-    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(te.InProcess(),))
+    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(tw.InProcess(),))
     te.applied(engine, te.one_pool(32))
     with engine.store.write(0) as tx:
         head = head_of(engine, tx, JOURNAL)
         for at_ms in range(AT_MS, AT_MS + MAX_RECEIPTS):
-            sealed = issue(head, at_ms=at_ms, signer=te.WITNESSES["witness-a"])
+            sealed = issue(head, at_ms=at_ms, signer=tw.WITNESSES["witness-a"])
             tx.put_receipt(
                 StoredReceipt(
                     stream=JOURNAL,
@@ -73,7 +74,7 @@ def test_more_receipts_than_are_read_at_once_leave_the_oldest_out(tmp_path: Path
 
 
 def test_keys_and_names_that_are_given_go_before_the_engines_own(tmp_path: Path) -> None:
-    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(te.InProcess(),))
+    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(tw.InProcess(),))
     te.applied(engine, te.one_pool(32))
     stranger = signer("stranger")
 
@@ -92,7 +93,7 @@ def test_keys_and_names_that_are_given_go_before_the_engines_own(tmp_path: Path)
 
 
 def test_the_last_verification_binds_both_ledgers(tmp_path: Path) -> None:
-    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(te.InProcess(),))
+    engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(tw.InProcess(),))
     te.applied(engine, te.one_pool(32))
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
     te.applied(engine, te.one_pool(16))

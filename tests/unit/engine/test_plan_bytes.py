@@ -18,6 +18,7 @@ from fleetctl.engine.apply import apply_plan, check_plan
 from fleetctl.errors import BadInput, EngineRefused, FleetctlError, SafetyRefused, Stale
 from fleetctl.plan.planfile import read_plan
 from tests.support import engines as te
+from tests.support import inprocess as tw
 from tests.support import tampering
 
 VALUES: tuple[Any, ...] = (0, 2**53 - 1, "", "x", [], {"x": "y"}, True)
@@ -167,7 +168,7 @@ def test_protection_does_not_come_off_and_the_object_away_in_one_plan(tmp_path: 
 
 def test_no_plan_changes_the_engines_settings(tmp_path: Path) -> None:
     """plan-apply.md, "Dangers": settings are changed by a journalled command; nothing in a repository weakens a guard."""
-    engine = te.new_engine(tmp_path / "engine", te.witnessed_by(te.WITNESSES["witness-a"], required=1))
+    engine = te.new_engine(tmp_path / "engine", tw.witnessed_by(tw.WITNESSES["witness-a"], required=1))
     plan = json.loads(te.planned(engine, te.one_pool()))
     with engine.store.read() as reader:
         live = reader.object("settings", "settings")

@@ -18,9 +18,10 @@ from fleetctl.engine.rebuild import rebuild
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.survey import Replica
 from fleetctl.engine.witnessing import refuse_rollback
-from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused
+from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Tampered
 from fleetctl.ledger.entries import Admitted
 from tests.support import engines as te
+from tests.support import inprocess as tw
 from tests.support import recoveries as tr
 from tests.support.ledgers import signer
 
@@ -33,8 +34,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tr.Past:
 @pytest.fixture
 def past(made: tr.Past, tmp_path: Path) -> tr.Past:
     """The same past, with copies of its own."""
-    witness = te.InProcess()
-    assert isinstance(witness.state, te.MemoryState) and isinstance(made.witness.state, te.MemoryState)
+    witness = tw.InProcess()
+    assert isinstance(witness.state, tw.MemoryState) and isinstance(made.witness.state, tw.MemoryState)
     witness.state.heads.update(made.witness.state.heads)
     witness.state.kept.update({ledger: dict(kept) for ledger, kept in made.witness.state.kept.items()})
     return replace(made, folder=tmp_path, witness=witness)
@@ -82,8 +83,8 @@ def test_a_restored_backup_becomes_what_the_engine_was(past: tr.Past, asked: boo
 
 def test_usage_alone_comes_back_from_the_witness_alone(tmp_path: Path) -> None:
     """The commonest loss: claims since the last backup. No documents are needed for them."""
-    witness = te.InProcess()
-    engine = te.new_engine(tmp_path / "engine", te.witnessed_by(tr.KEYS), witnesses=(witness,))
+    witness = tw.InProcess()
+    engine = te.new_engine(tmp_path / "engine", tw.witnessed_by(tr.KEYS), witnesses=(witness,))
     tr.before(engine)
     te.witness(engine)
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
@@ -134,10 +135,18 @@ def test_nothing_to_recover_writes_nothing(past: tr.Past, asked: bool) -> None:
     assert te.dump(te.state_of(engine).parent) == before
 
 
+def test_a_document_that_nobody_has_is_said(past: tr.Past) -> None:
+    folder = te.copied(past.whole_folder, past.folder / "damaged")
+    te.edit(folder, "DELETE FROM documents WHERE digest = (SELECT max(digest) FROM documents)")
+    engine = te.open_engine(folder, witnesses=(past.witness,))
+    with pytest.raises(Tampered, match="document-missing"):
+        tr.recovered(engine)
+
+
 def test_a_witness_that_the_state_does_not_know_yet_is_heard(tmp_path: Path) -> None:
     """The backup is from before the witness was replaced; its key is in the user's configuration."""
-    witness, newer = te.InProcess(), te.InProcess(signer=te.WITNESSES["witness-b"])
-    engine = te.new_engine(tmp_path / "engine", te.witnessed_by(tr.KEYS), witnesses=(witness,))
+    witness, newer = tw.InProcess(), tw.InProcess(signer=tw.WITNESSES["witness-b"])
+    engine = te.new_engine(tmp_path / "engine", tw.witnessed_by(tr.KEYS), witnesses=(witness,))
     tr.before(engine)
     te.witness(engine)
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
@@ -152,7 +161,7 @@ def test_a_witness_that_the_state_does_not_know_yet_is_heard(tmp_path: Path) -> 
 
 
 def test_a_witness_that_does_not_answer_is_noted(past: tr.Past) -> None:
-    engine = past.restored(witnesses=(te.Down(past.witness),))
+    engine = past.restored(witnesses=(tw.Down(past.witness),))
     done = tr.recovered(engine)
     assert done.result == "nothing-to-do"
     assert any("did not say how far" in note for note in done.notes)
@@ -326,7 +335,7 @@ def test_the_history_goes_on_over_a_loss(past: tr.Past) -> None:
 
 def test_usage_that_nobody_has_begins_afresh_with_the_open_claims(past: tr.Past) -> None:
     """The witness kept no entries: an older version, or it was emptied."""
-    assert isinstance(past.witness.state, te.MemoryState)
+    assert isinstance(past.witness.state, tw.MemoryState)
     past.witness.state.kept.clear()
     engine = past.restored()
     held = [item for item in tr._reservations(engine) if item.state == "active"]
@@ -340,13 +349,13 @@ def test_usage_that_nobody_has_begins_afresh_with_the_open_claims(past: tr.Past)
 
 
 def test_usage_alone_is_given_up_in_the_journal_that_stands(tmp_path: Path) -> None:
-    witness = te.InProcess()
-    engine = te.new_engine(tmp_path / "engine", te.witnessed_by(tr.KEYS), witnesses=(witness,))
+    witness = tw.InProcess()
+    engine = te.new_engine(tmp_path / "engine", tw.witnessed_by(tr.KEYS), witnesses=(witness,))
     tr.before(engine)
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
     tr.admit(engine, "lost")
     te.witness(engine)
-    assert isinstance(witness.state, te.MemoryState)
+    assert isinstance(witness.state, tw.MemoryState)
     witness.state.kept.clear()
     restored = te.open_engine(backup, witnesses=(witness,))
     done = tr.recovered(restored, accept=["lose-entries:ledger/entitlements"])
@@ -369,8 +378,8 @@ def test_a_state_that_went_its_own_way_is_a_loss_by_name(past: tr.Past) -> None:
 
 def test_a_witness_that_signed_two_heads_is_evidence_and_no_authority(past: tr.Past) -> None:
     """witness-equivocation: both receipts are kept as evidence, and it takes a word to go on."""
-    twin = te.InProcess()
-    rival = te.new_engine(past.folder / "rival", te.witnessed_by(tr.KEYS), witnesses=(twin,))
+    twin = tw.InProcess()
+    rival = te.new_engine(past.folder / "rival", tw.witnessed_by(tr.KEYS), witnesses=(twin,))
     for gpus in range(1, 6):
         te.applied(rival, te.one_pool(gpus), accept=["share:fleet/eu", "shrink-below-use:offer/pool-a/acme"])
     receipts = tr.replica_of(rival).receipts
@@ -421,7 +430,7 @@ def test_a_closed_state_is_not_recovered(past: tr.Past) -> None:
 def test_an_append_beside_it_is_not_overwritten(past: tr.Past) -> None:
     """Another command appends between the survey and the transaction: nothing is done, and it is said to run again."""
 
-    class Meanwhile(te.Down):
+    class Meanwhile(tw.Down):
         def fetch(self, ledger: str, start: int, stop: int, signer: object) -> object:  # type: ignore[override]  # a test's
             other = te.open_engine(te.state_of(engine).parent)
             calls.call(other, "pools.unoffer", tenant="root", request={}, build=builders.unoffering(te.POOL_A, "acme"))
@@ -438,8 +447,8 @@ def test_an_append_beside_it_is_not_overwritten(past: tr.Past) -> None:
 
 def rotated_past(folder: Path) -> tr.Past:
     """A backup from before a rotation; a claim and a reservation went on over it."""
-    witness = te.InProcess()
-    whole = te.new_engine(folder / "whole", te.witnessed_by(tr.KEYS), witnesses=(witness,))
+    witness = tw.InProcess()
+    whole = te.new_engine(folder / "whole", tw.witnessed_by(tr.KEYS), witnesses=(witness,))
     tr.before(whole)
     te.witness(whole)
     backup = te.copied(folder / "whole", folder / "backup")
@@ -469,7 +478,7 @@ def test_windows_that_were_lost_come_back(tmp_path: Path) -> None:
 def test_a_window_that_nobody_has_is_given_up_with_the_rotation_before_it(tmp_path: Path) -> None:
     """The journal is there, the last window is not: a new one begins with what was left open of what can be had."""
     past = rotated_past(tmp_path)
-    assert isinstance(past.witness.state, te.MemoryState)
+    assert isinstance(past.witness.state, tw.MemoryState)
     past.witness.state.kept.pop("root-steward/entitlements:w3")
     replica = past.replica()
     lost = {item for item in replica.entries if b"c5" in item}

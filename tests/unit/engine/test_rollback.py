@@ -21,8 +21,9 @@ from fleetctl.errors import SafetyRefused
 from fleetctl.pool1.grade import Grade
 from fleetctl.ports import Reader, Store, Writer
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
-ROSTER = te.witnessed_by(te.WITNESSES["witness-a"])
+ROSTER = tw.witnessed_by(tw.WITNESSES["witness-a"])
 
 
 def unoffer(engine: Engine) -> object:
@@ -56,7 +57,7 @@ COMMANDS: dict[str, Callable[[Engine], object]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_restored_backup_is_refused_while_the_witness_knows_more(tmp_path: Path, name: str) -> None:
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
     admit(engine, "early")
@@ -75,7 +76,7 @@ def test_a_restored_backup_is_refused_while_the_witness_knows_more(tmp_path: Pat
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_rewritten_history_is_refused(tmp_path: Path, name: str) -> None:
     """The backup went its own way, without the witness, to the same length and beyond."""
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
@@ -92,7 +93,7 @@ def test_a_rewritten_history_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_usage_set_back_is_refused_as_configuration_is(tmp_path: Path) -> None:
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
@@ -106,7 +107,7 @@ def test_usage_set_back_is_refused_as_configuration_is(tmp_path: Path) -> None:
 def test_receipts_that_stayed_tell_of_what_was_cut_without_asking_anybody(tmp_path: Path) -> None:
     """Somebody cut the last apply out of the database and forgot the receipts in it."""
     folder = tmp_path / "engine"
-    engine = te.new_engine(folder, ROSTER, witnesses=(te.InProcess(),))
+    engine = te.new_engine(folder, ROSTER, witnesses=(tw.InProcess(),))
     te.applied(engine, te.one_pool(32))
     earlier = te.dump(folder)
     te.applied(engine, te.one_pool(16))
@@ -125,7 +126,7 @@ def test_receipts_that_stayed_tell_of_what_was_cut_without_asking_anybody(tmp_pa
 
 def test_a_rollback_with_its_older_receipts_is_seen_by_nobody_until_the_witness_answers(tmp_path: Path) -> None:
     """ledger.md: "Rollback to an older prefix with its older receipt cannot be seen inside the files"."""
-    witness = te.Down(te.InProcess(), answers=True)
+    witness = tw.Down(tw.InProcess(), answers=True)
     engine = te.new_engine(tmp_path / "engine", ROSTER, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
     backup = te.copied(tmp_path / "engine", tmp_path / "backup")
@@ -173,9 +174,9 @@ def test_an_apply_beside_this_one_takes_nothing_away_from_it(tmp_path: Path, wit
     It is never taken for a rollback, and where it is not witnessed itself, this one is all the same.
     """
     folder = tmp_path / "engine"
-    key = te.WITNESSES["witness-a"]
-    witness = te.InProcess(signer=key)
-    te.applied(te.new_engine(folder, te.witnessed_by(key, required=1), witnesses=(witness,)), te.fleet(name="base"))
+    key = tw.WITNESSES["witness-a"]
+    witness = tw.InProcess(signer=key)
+    te.applied(te.new_engine(folder, tw.witnessed_by(key, required=1), witnesses=(witness,)), te.fleet(name="base"))
     moments = 0
     for moment in itertools.count():
         other = te.open_engine(folder, witnesses=(witness,) if witnessed else ())

@@ -16,6 +16,7 @@ from fleetctl.engine.context import Engine
 from fleetctl.errors import SafetyRefused
 from fleetctl.pool1.grade import Grade
 from tests.support import engines as te
+from tests.support import inprocess as tw
 
 
 def admit(engine: Engine, claim: str) -> object:
@@ -42,8 +43,8 @@ COMMANDS: dict[str, Callable[[Engine], object]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_appended_to_a_state_that_was_set_back(tmp_path: Path, name: str) -> None:
-    witness = te.InProcess()
-    roster = te.witnessed_by(te.WITNESSES["witness-a"])
+    witness = tw.InProcess()
+    roster = tw.witnessed_by(tw.WITNESSES["witness-a"])
     engine = te.new_engine(tmp_path / "engine", roster, witnesses=(witness,))
     te.applied(engine, te.one_pool(32))
     admit(engine, "c1")
@@ -62,7 +63,7 @@ def test_nothing_is_appended_to_a_state_that_was_set_back(tmp_path: Path, name: 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if not name.startswith("reservations")])
 def test_a_witness_that_is_down_stands_in_nobodys_way(tmp_path: Path, name: str) -> None:
     engine = te.new_engine(
-        tmp_path / "engine", te.witnessed_by(te.WITNESSES["witness-a"]), witnesses=(te.Down(te.InProcess()),)
+        tmp_path / "engine", tw.witnessed_by(tw.WITNESSES["witness-a"]), witnesses=(tw.Down(tw.InProcess()),)
     )
     te.applied(engine, te.one_pool(32))
     admit(engine, "c1")

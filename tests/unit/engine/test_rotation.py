@@ -33,6 +33,7 @@ from fleetctl.pool1.idle import IdlePolicy
 from fleetctl.store.sqlite import SqliteStore
 from fleetctl.units import DurationMs
 from tests.support import engines as te
+from tests.support import inprocess as tw
 from tests.support.ledgers import AT_MS, released
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -635,8 +636,8 @@ def test_a_backup_has_every_window_and_a_copy_none(tmp_path: Path) -> None:
 
 
 def test_a_state_from_before_a_rotation_is_refused_where_a_witness_knows_better(tmp_path: Path) -> None:
-    witness = te.InProcess()
-    settings = te.witnessed_by(te.WITNESSES["witness-a"])
+    witness = tw.InProcess()
+    settings = tw.witnessed_by(tw.WITNESSES["witness-a"])
     engine, _ = made(tmp_path, settings=settings, witnesses=(witness,))
     admit(engine, "c1", 40)
     te.witness(engine)
@@ -702,17 +703,17 @@ def test_without_the_private_key_nothing_is_rotated(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------------------------------- witnesses
 
-WITNESS = te.WITNESSES["witness-a"]
+WITNESS = tw.WITNESSES["witness-a"]
 
 
-def heads_of(witness: te.InProcess) -> dict[str, int]:
-    assert isinstance(witness.state, te.MemoryState)
+def heads_of(witness: tw.InProcess) -> dict[str, int]:
+    assert isinstance(witness.state, tw.MemoryState)
     return {name.partition("/")[2]: known.length for name, known in witness.state.heads.items()}
 
 
 def test_the_witness_signs_the_closed_window_the_new_one_and_the_journal(tmp_path: Path) -> None:
-    witness = te.InProcess()
-    engine, _ = made(tmp_path, settings=te.witnessed_by(WITNESS), witnesses=(witness,))
+    witness = tw.InProcess()
+    engine, _ = made(tmp_path, settings=tw.witnessed_by(WITNESS), witnesses=(witness,))
     admit(engine, "c1", 40)
     done = rotate(engine, window="w2", require_witness=True)
     assert (done.witnessed.grade, done.witnessed.covering) == ("witnessed", 1)
@@ -727,9 +728,9 @@ def test_the_witness_signs_the_closed_window_the_new_one_and_the_journal(tmp_pat
 
 
 def test_a_silent_witness_leaves_the_rotation_honest_and_is_asked_later(tmp_path: Path) -> None:
-    witness = te.InProcess()
-    silent = te.Down(witness, answers=True)
-    engine, _ = made(tmp_path, settings=te.witnessed_by(WITNESS, required=1), witnesses=(silent,))
+    witness = tw.InProcess()
+    silent = tw.Down(witness, answers=True)
+    engine, _ = made(tmp_path, settings=tw.witnessed_by(WITNESS, required=1), witnesses=(silent,))
     admit(engine, "c1", 40)
     silent.answers = False
     with pytest.raises(rotating.RotatedUnwitnessed) as caught:
@@ -750,8 +751,8 @@ def test_a_silent_witness_leaves_the_rotation_honest_and_is_asked_later(tmp_path
 
 
 def test_a_closed_window_that_nobody_signed_lowers_the_grade(tmp_path: Path) -> None:
-    witness = te.InProcess()
-    engine, _ = made(tmp_path, settings=te.witnessed_by(WITNESS), witnesses=(witness,))
+    witness = tw.InProcess()
+    engine, _ = made(tmp_path, settings=tw.witnessed_by(WITNESS), witnesses=(witness,))
     admit(engine, "c1", 40)
     rotate(engine, window="w2")
     assert read_status(engine).witnessed.grade == "witnessed"
@@ -767,17 +768,17 @@ def test_a_witness_that_comes_later_signs_all_windows(tmp_path: Path) -> None:
     rotate(engine, window="w3")
     from fleetctl.engine import builders, calls
 
-    late = te.InProcess(signer=te.WITNESSES["witness-b"])
+    late = tw.InProcess(signer=tw.WITNESSES["witness-b"])
     engine = te.open_engine(te.state_of(engine).parent, witnesses=(late,))
-    build = builders.settings_change(lambda _: te.witnessed_by(te.WITNESSES["witness-b"], required=1))
+    build = builders.settings_change(lambda _: tw.witnessed_by(tw.WITNESSES["witness-b"], required=1))
     assert calls.call(engine, "settings.set", tenant="root", request={}, build=build).witnessed.grade == "witnessed"
     assert heads_of(late) == {"journal": 4, "entitlements": 2, "entitlements:w2": 2, "entitlements:w3": 1}
 
 
 def test_a_forged_history_of_a_closed_window_is_a_fork(tmp_path: Path) -> None:
     """Whoever holds the steward's key rewrites a closed window: the witness's receipt for it says so."""
-    witness = te.InProcess()
-    engine, _ = made(tmp_path, settings=te.witnessed_by(WITNESS), witnesses=(witness,))
+    witness = tw.InProcess()
+    engine, _ = made(tmp_path, settings=tw.witnessed_by(WITNESS), witnesses=(witness,))
     admit(engine, "c1", 40)
     done = rotate(engine)
     forged = seal(

@@ -28,6 +28,7 @@ from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.grade import Grade
 from fleetctl.store.sqlite import SqliteStore
 from tests.support import engines as te
+from tests.support import processes as tp
 from tests.support.ledgers import AT_MS
 from tests.support.stores import CrashingStore
 
@@ -273,7 +274,7 @@ def test_replay_equals_usage_after_kills(memory: Path, steps: list[Step], kills:
 
         clock, point = te.ToldClock(at_ms=at_ms), kills[number % len(kills)]
         work = partial(killed, folder / "e", clock, point, deepcopy(model), step)
-        assert te.in_child(work) in (0, te.KILLED), step
+        assert tp.in_child(work) in (0, tp.KILLED), step
         found = te.dump(folder / "e")
         assert found in (before, te.dump(folder / str(number))), step
         if found != before:

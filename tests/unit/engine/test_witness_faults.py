@@ -27,6 +27,7 @@ from fleetctl.ledger.receipts import issue
 from fleetctl.ledger.witness import BUSY, read_request
 from fleetctl.pool1.grade import Grade
 from tests.support import engines as te
+from tests.support import inprocess as tw
 from tests.support import recoveries as tr
 from tests.support.ledgers import AT_MS
 from tests.support.misbehaving import Exchange, Fault, Misbehaving, honest, misbehaving
@@ -44,7 +45,7 @@ def faulty(tmp_path: Path) -> Iterator[Misbehaving]:
 def engine_of(folder: Path, server: Misbehaving, required: int = 0) -> Engine:
     """An engine whose witness is reached through `server`, and is not waited for long."""
     witness = HttpWitness(id=WITNESS.kid, url=server.url, key=WITNESS.public_key, timeout_ms=700)
-    settings = te.witnessed_by(WITNESS, required=required)
+    settings = tw.witnessed_by(WITNESS, required=required)
     return te.new_engine(folder / "engine", settings, witnesses=(witness,), clock=SystemClock())
 
 

@@ -22,16 +22,17 @@ from fleetctl.model.bodies import SettingsBody
 from fleetctl.pool1.grade import Grade
 from fleetctl.ports import Witness, WitnessElsewhere
 from tests.support import engines as te
+from tests.support import inprocess as tw
 from tests.support.ledgers import AT_MS, signer
 
-A, B, C = te.WITNESSES.values()
+A, B, C = tw.WITNESSES.values()
 
 
 def engine_with(
     folder: Path, *witnesses: Witness, required: int = 0, known: Sequence[Signer] = (A, B, C), **settings: object
 ) -> Engine:
     """An engine with these witnesses, and settings that know A, B and C."""
-    body = replace(te.witnessed_by(*known, required=required), **settings)  # type: ignore[arg-type]  # fields of the settings, given by the tests below
+    body = replace(tw.witnessed_by(*known, required=required), **settings)  # type: ignore[arg-type]  # fields of the settings, given by the tests below
     return te.new_engine(folder / "engine", body, witnesses=witnesses)
 
 
@@ -51,7 +52,7 @@ def admit(engine: Engine, claim: str) -> None:
 
 
 def test_both_heads_are_countersigned_after_an_apply(tmp_path: Path) -> None:
-    engine = engine_with(tmp_path, te.InProcess())
+    engine = engine_with(tmp_path, tw.InProcess())
     receipt = te.applied(engine, te.one_pool(), require_witness=True)
     assert (receipt.result, receipt.witnessed.grade, receipt.witnessed.covering) == ("applied", "witnessed", 1)
     assert {(item.stream, item.length, item.verdict) for item in receipt.witnessed.receipts} == {
@@ -65,7 +66,7 @@ def test_both_heads_are_countersigned_after_an_apply(tmp_path: Path) -> None:
 
 @pytest.mark.clause("pool/1 §7.16", "pool/1 §6.8 (1)")
 def test_a_claim_after_the_last_receipt_lowers_the_grade_and_the_next_apply_raises_it(tmp_path: Path) -> None:
-    engine = engine_with(tmp_path, te.InProcess())
+    engine = engine_with(tmp_path, tw.InProcess())
     te.applied(engine, te.one_pool())
     admit(engine, "c1")
     te.witness(engine)
@@ -76,7 +77,7 @@ def test_a_claim_after_the_last_receipt_lowers_the_grade_and_the_next_apply_rais
 
 def test_nothing_is_shown_before_it_is_committed(tmp_path: Path) -> None:
     """The entries that a witness is shown are the stored ones; a refused plan shows it nothing."""
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = engine_with(tmp_path, witness)
     data = te.planned(engine, te.one_pool())
     te.applied(engine, te.one_pool(16))
@@ -89,7 +90,7 @@ def test_nothing_is_shown_before_it_is_committed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", ["in the settings", "by its own word"])
 def test_a_co_located_witness_never_raises_the_grade(tmp_path: Path, where: str) -> None:
     """Its receipts are real, checked and kept; a required one is missing all the same (pins.md)."""
-    own = te.InProcess(co_located=where == "by its own word")
+    own = tw.InProcess(co_located=where == "by its own word")
     beside = (A.kid,) if where == "in the settings" else ()
     engine = engine_with(tmp_path, own, required=1, co_located=beside)
     with pytest.raises(Unwitnessed) as caught:
@@ -105,8 +106,8 @@ def test_a_co_located_witness_never_raises_the_grade(tmp_path: Path, where: str)
 
 
 def test_required_witnesses_are_counted_by_key_and_each_must_cover_both_heads(tmp_path: Path) -> None:
-    down = te.Down(te.InProcess(signer=B))
-    engine = engine_with(tmp_path, te.InProcess(signer=A), down, te.InProcess(signer=C), required=3)
+    down = tw.Down(tw.InProcess(signer=B))
+    engine = engine_with(tmp_path, tw.InProcess(signer=A), down, tw.InProcess(signer=C), required=3)
     with pytest.raises(Unwitnessed) as caught:
         te.applied(engine, te.one_pool())
     error = caught.value
@@ -129,7 +130,7 @@ def _same_plan(folder: Path) -> bytes:
 def test_two_names_of_one_key_are_one_witness(tmp_path: Path) -> None:
     twin = signer("witness-b", A.kid)
     assert twin.public_key == A.public_key
-    engine = engine_with(tmp_path, te.InProcess(signer=A), te.InProcess(signer=twin), required=2, known=(A, twin))
+    engine = engine_with(tmp_path, tw.InProcess(signer=A), tw.InProcess(signer=twin), required=2, known=(A, twin))
     with pytest.raises(Unwitnessed) as caught:
         te.applied(engine, te.one_pool())
     found = caught.value.receipt.witnessed
@@ -140,7 +141,7 @@ def test_two_names_of_one_key_are_one_witness(tmp_path: Path) -> None:
 def test_a_key_beside_the_engine_is_so_under_every_name(tmp_path: Path) -> None:
     twin = signer("witness-b", A.kid)
     engine = engine_with(
-        tmp_path, te.InProcess(signer=A), te.InProcess(signer=twin), known=(A, twin), co_located=(A.kid,), required=1
+        tmp_path, tw.InProcess(signer=A), tw.InProcess(signer=twin), known=(A, twin), co_located=(A.kid,), required=1
     )
     with pytest.raises(Unwitnessed) as caught:
         te.applied(engine, te.one_pool())
@@ -150,8 +151,8 @@ def test_a_key_beside_the_engine_is_so_under_every_name(tmp_path: Path) -> None:
 
 def test_what_fewer_than_required_have_signed_is_not_witnessed(tmp_path: Path) -> None:
     """Two of two have signed the first apply, one of them the second: witnessed to the first."""
-    down = te.Down(te.InProcess(signer=B), answers=True)
-    engine = engine_with(tmp_path, te.InProcess(signer=A), down, required=2)
+    down = tw.Down(tw.InProcess(signer=B), answers=True)
+    engine = engine_with(tmp_path, tw.InProcess(signer=A), down, required=2)
     te.applied(engine, te.one_pool())
     down.answers = False
     with pytest.raises(Unwitnessed) as caught:
@@ -170,13 +171,13 @@ def test_a_witness_that_hangs_is_waited_for_once_in_each_phase(tmp_path: Path) -
     class Hanging(Refusing):
         def head(self, ledger: str) -> bytes | None:
             asked.append("head")
-            raise Unreachable(te.TEST_WITNESS.at("no answer in time"))
+            raise Unreachable(tw.TEST_WITNESS.at("no answer in time"))
 
         def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
             asked.append("advance")
-            raise Unreachable(te.TEST_WITNESS.at("no answer in time"))
+            raise Unreachable(tw.TEST_WITNESS.at("no answer in time"))
 
-    engine = engine_with(tmp_path, Hanging(), te.InProcess(signer=B))
+    engine = engine_with(tmp_path, Hanging(), tw.InProcess(signer=B))
     receipt = te.applied(engine, te.one_pool())
     assert asked == ["head", "advance"]
     assert receipt.witnessed.covering == 1 and len(receipt.witnessed.notes) == 1
@@ -184,7 +185,7 @@ def test_a_witness_that_hangs_is_waited_for_once_in_each_phase(tmp_path: Path) -
 
 @pytest.mark.parametrize("required", [0, 1])
 def test_a_missing_witness_is_exit_5_only_where_one_is_required(tmp_path: Path, required: int) -> None:
-    engine = engine_with(tmp_path, te.Down(te.InProcess()), required=required)
+    engine = engine_with(tmp_path, tw.Down(tw.InProcess()), required=required)
     data = te.planned(engine, te.one_pool())
     for expected in ("applied", "already-applied"):
         if required:
@@ -202,7 +203,7 @@ def test_a_missing_witness_is_exit_5_only_where_one_is_required(tmp_path: Path, 
 
 
 def test_ledger_witness_finishes_what_was_missed_however_much_it_is(tmp_path: Path) -> None:
-    down = te.Down(te.InProcess())
+    down = tw.Down(tw.InProcess())
     engine = engine_with(tmp_path, down)
     for gpus in range(5):
         te.applied(engine, te.one_pool(gpus + 1))
@@ -216,7 +217,7 @@ def test_ledger_witness_finishes_what_was_missed_however_much_it_is(tmp_path: Pa
 
 
 def test_a_call_is_witnessed_like_an_apply(tmp_path: Path) -> None:
-    engine = engine_with(tmp_path, te.InProcess())
+    engine = engine_with(tmp_path, tw.InProcess())
     te.applied(engine, te.one_pool())
     build = builders.unoffering(te.POOL_A, "acme")
     receipt = calls.call(engine, "pools.unoffer", tenant="root", request={}, build=build)
@@ -227,7 +228,7 @@ def test_a_call_is_witnessed_like_an_apply(tmp_path: Path) -> None:
 class Slow:
     """A witness that lets something happen while it is asked."""
 
-    behind: te.InProcess
+    behind: tw.InProcess
     meanwhile: Callable[[], object]
     co_located: bool = False
 
@@ -246,7 +247,7 @@ class Slow:
 
 def test_a_slow_witness_holds_nobody_up(tmp_path: Path) -> None:
     """No lock is held while a witness is asked: others apply, and the receipt still covers this apply."""
-    behind = te.InProcess()
+    behind = tw.InProcess()
     engine = engine_with(tmp_path, behind)
     te.applied(engine, te.fleet(name="base"))
     other, turns = te.open_engine(tmp_path / "engine"), []
@@ -278,13 +279,13 @@ def other_ledger(head: Head) -> Head:
 
 
 SAYING = {
-    "another head": (te.Saying(wrong_head), "fork"),
-    "a longer ledger": (te.Saying(longer), "ahead"),
-    "another ledger": (te.Saying(other_ledger), "wrong-ledger"),
-    "the future": (te.Saying(lambda head: head, at_ms=AT_MS + SKEW_MS + 1), "future"),
-    "with the steward's key": (te.Saying(lambda head: head, signer=signer(A.kid, te.STEWARD.kid)), "not-independent"),
-    "with a key nobody knows": (te.Saying(lambda head: head, signer=signer(A.kid, "x")), "bad-signature"),
-    "under a name nobody knows": (te.Saying(lambda head: head, signer=signer("witness-z")), "unknown-witness"),
+    "another head": (tw.Saying(wrong_head), "fork"),
+    "a longer ledger": (tw.Saying(longer), "ahead"),
+    "another ledger": (tw.Saying(other_ledger), "wrong-ledger"),
+    "the future": (tw.Saying(lambda head: head, at_ms=AT_MS + SKEW_MS + 1), "future"),
+    "with the steward's key": (tw.Saying(lambda head: head, signer=signer(A.kid, te.STEWARD.kid)), "not-independent"),
+    "with a key nobody knows": (tw.Saying(lambda head: head, signer=signer(A.kid, "x")), "bad-signature"),
+    "under a name nobody knows": (tw.Saying(lambda head: head, signer=signer("witness-z")), "unknown-witness"),
 }
 
 
@@ -304,7 +305,7 @@ def test_what_a_witness_says_wrongly_is_noted_and_never_kept(tmp_path: Path, nam
 
 
 def test_a_receipt_for_an_older_head_counts_for_that_and_no_more(tmp_path: Path) -> None:
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = engine_with(tmp_path, witness)
     te.applied(engine, te.one_pool())
     stuck = replace_witness(engine, Stuck(witness))
@@ -325,7 +326,7 @@ def replace_witness(engine: Engine, *witnesses: Witness) -> Engine:
 class Stuck:
     """A witness that answers every question with its newest receipt."""
 
-    behind: te.InProcess
+    behind: tw.InProcess
     co_located: bool = False
 
     @property
@@ -378,11 +379,11 @@ class Refusing:
 
     def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
         self.asked.append(ledger)
-        raise self.error(te.TEST_WITNESS.at("refused"))
+        raise self.error(tw.TEST_WITNESS.at("refused"))
 
 
 def test_a_witness_that_refuses_stands_in_nobodys_way(tmp_path: Path) -> None:
-    engine = engine_with(tmp_path, Refusing(), te.InProcess(signer=B))
+    engine = engine_with(tmp_path, Refusing(), tw.InProcess(signer=B))
     receipt = te.applied(engine, te.one_pool(), require_witness=True)
     assert (receipt.witnessed.grade, receipt.witnessed.covering) == ("witnessed", 1)
     assert [note for note in receipt.witnessed.notes if "refused" in note]
@@ -391,7 +392,7 @@ def test_a_witness_that_refuses_stands_in_nobodys_way(tmp_path: Path) -> None:
 def test_an_interrupt_while_witnesses_are_asked_leaves_the_apply_as_it_is(tmp_path: Path) -> None:
     """Only before the commit does an interrupt mean that nothing was done; what came before it is kept."""
     interrupting = Refusing(error=KeyboardInterrupt)
-    engine = engine_with(tmp_path, te.InProcess(signer=B), interrupting, te.InProcess(signer=C))
+    engine = engine_with(tmp_path, tw.InProcess(signer=B), interrupting, tw.InProcess(signer=C))
     receipt = te.applied(engine, te.one_pool())
     assert (receipt.result, receipt.witnessed.covering) == ("applied", 1)
     assert any("interrupted" in note for note in receipt.witnessed.notes)
@@ -401,9 +402,9 @@ def test_an_interrupt_while_witnesses_are_asked_leaves_the_apply_as_it_is(tmp_pa
 def test_a_witness_that_signed_twice_for_one_length_is_found_by_its_receipts(tmp_path: Path) -> None:
     """ledger.md: `witness-equivocation` (one witness, one length, two heads): verification and drift say so."""
     folder = tmp_path / "engine"
-    engine = engine_with(tmp_path, te.InProcess())
+    engine = engine_with(tmp_path, tw.InProcess())
     te.applied(engine, te.one_pool())
-    other = te.new_engine(tmp_path / "second", te.witnessed_by(A), witnesses=(te.InProcess(),))
+    other = te.new_engine(tmp_path / "second", tw.witnessed_by(A), witnesses=(tw.InProcess(),))
     te.applied(other, te.one_pool(1))
     with other.store.read() as reader:
         (foreign,) = reader.receipts("journal")
@@ -421,7 +422,7 @@ def test_a_witness_that_signed_twice_for_one_length_is_found_by_its_receipts(tmp
 
 def test_receipts_that_were_lost_are_fetched_again(tmp_path: Path) -> None:
     """The witness has signed, the answer was never kept: it is asked again from where it is."""
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = engine_with(tmp_path, witness)
     for gpus in range(1, 4):
         te.applied(engine, te.one_pool(gpus))
@@ -433,7 +434,7 @@ def test_receipts_that_were_lost_are_fetched_again(tmp_path: Path) -> None:
 
 
 def test_receipts_that_were_damaged_are_fetched_again(tmp_path: Path) -> None:
-    witness = te.InProcess()
+    witness = tw.InProcess()
     engine = engine_with(tmp_path, witness)
     te.applied(engine, te.one_pool())
     engine.store.close()
@@ -444,8 +445,8 @@ def test_receipts_that_were_damaged_are_fetched_again(tmp_path: Path) -> None:
 
 def test_a_witness_that_forgot_is_shown_everything_again(tmp_path: Path) -> None:
     """An older backup of its state: it says where it is, and is brought forward from there."""
-    witness = te.InProcess()
-    assert isinstance(witness.state, te.MemoryState)
+    witness = tw.InProcess()
+    assert isinstance(witness.state, tw.MemoryState)
     engine = engine_with(tmp_path, witness)
     te.applied(engine, te.one_pool(1))
     forgotten = dict(witness.state.heads)
@@ -460,13 +461,13 @@ def test_the_word_of_a_witness_that_is_further_is_enough(tmp_path: Path) -> None
 
     @dataclass
     class Further(Refusing):
-        behind: te.InProcess = field(default_factory=te.InProcess)
+        behind: tw.InProcess = field(default_factory=tw.InProcess)
 
         def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
             receipt = self.behind.head(ledger)
             assert receipt is not None
             said = read_receipt(receipt)[0]
-            raise WitnessElsewhere(te.TEST_WITNESS.at("elsewhere"), length=said.length, head=said.head, receipt=receipt)
+            raise WitnessElsewhere(tw.TEST_WITNESS.at("elsewhere"), length=said.length, head=said.head, receipt=receipt)
 
     further = Further()
     engine = engine_with(tmp_path, further.behind)
@@ -483,7 +484,7 @@ def test_a_witness_elsewhere_on_another_chain_is_not_followed(tmp_path: Path) ->
     class Elsewhere(Refusing):
         def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
             self.asked.append(ledger)
-            raise WitnessElsewhere(te.TEST_WITNESS.at("elsewhere"), length=1, head=bytes(32), receipt=None)
+            raise WitnessElsewhere(tw.TEST_WITNESS.at("elsewhere"), length=1, head=bytes(32), receipt=None)
 
     elsewhere = Elsewhere()
     engine = engine_with(tmp_path, elsewhere)
@@ -498,7 +499,7 @@ def test_a_witness_that_always_says_it_is_elsewhere_is_left_alone_in_the_end(tmp
         def advance(self, ledger: str, old_length: int, old_head: bytes, entries: Sequence[bytes]) -> bytes:
             self.asked.append(ledger)
             genesis = te.genesis_of(ledger.partition("/")[2])
-            raise WitnessElsewhere(te.TEST_WITNESS.at("elsewhere"), length=0, head=genesis, receipt=None)
+            raise WitnessElsewhere(tw.TEST_WITNESS.at("elsewhere"), length=0, head=genesis, receipt=None)
 
     moving = Moving()
     engine = engine_with(tmp_path, moving)
@@ -508,7 +509,7 @@ def test_a_witness_that_always_says_it_is_elsewhere_is_left_alone_in_the_end(tmp
 
 def test_a_long_history_is_shown_in_chunks(tmp_path: Path) -> None:
     """A witness reads 1,000 entries at once (ledger.md); each run is a legal advance."""
-    down = te.Down(te.InProcess())
+    down = tw.Down(tw.InProcess())
     engine = engine_with(tmp_path, down)
     te.applied(engine, te.one_pool())
     te.append_claims(engine, 1_100)
@@ -518,7 +519,7 @@ def test_a_long_history_is_shown_in_chunks(tmp_path: Path) -> None:
 
 
 def test_settings_without_the_witness_make_its_word_nobodys(tmp_path: Path) -> None:
-    engine = te.new_engine(tmp_path / "engine", SettingsBody(), witnesses=(te.InProcess(),))
+    engine = te.new_engine(tmp_path / "engine", SettingsBody(), witnesses=(tw.InProcess(),))
     receipt = te.applied(engine, te.one_pool())
     assert (receipt.witnessed.grade, receipt.witnessed.receipts) == ("self-attested", ())
     assert any("unknown-witness" in note for note in receipt.witnessed.notes)
