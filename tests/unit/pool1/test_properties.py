@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import ledger_id
 from fleetctl.ledger.usage import Fold as Ledger
-from fleetctl.pool1.admission import Outcome, Verdict, apply, basis_of, decide
+from fleetctl.pool1.admission import Outcome, Reason, Verdict, apply, basis_of, decide
 from fleetctl.pool1.attribution import Occupant, attribute
 from fleetctl.pool1.claim import Claim
 from fleetctl.pool1.grade import Grade
@@ -38,26 +39,29 @@ Pick = Callable[[int, int], int]
 
 
 def _tree(pick: Pick) -> TreeState:
-    scale = (10, 1000, 2**62)[pick(0, 2)]
+    """Figures in proportion to each other, so that every rule decides some of the claims."""
+    scale = (10, 1000, 2**61)[pick(0, 2)]
     nodes: list[Entitlement] = []
     usage: dict[str, Usage] = {}
-    for index in range(pick(1, 7)):
+    for index in range(pick(1, 9)):
         guarantee = pick(0, scale)
-        above = pick(-1, index - 1) if index else -1
-        limited = pick(0, 3) == 0
+        above = -1 if index == 0 or pick(0, 7) == 0 else pick(0, index - 1)
+        devices = pick(2, 16)
         nodes.append(
             Entitlement(
                 id=f"n{index}",
-                parent=None if above < 0 else f"n{above if index > 3 else 0}",
+                parent=None if above < 0 else f"n{above if index > 5 else 0}",
                 guarantee_uj=guarantee,
-                guarantee_devices=pick(0, 8),
+                guarantee_devices=devices,
                 over_quota_weight=pick(0, 3),
-                limit_uj=guarantee + pick(0, scale) if limited else None,
+                limit_uj=guarantee + pick(0, scale) // 2 if pick(0, 2) == 0 else None,
                 priority=pick(-2, 2),
             )
         )
         usage[f"n{index}"] = Usage(
-            spent_uj=pick(0, scale), reserved_uj=pick(0, scale) // 2, devices=pick(0, nodes[-1].guarantee_devices + 1)
+            spent_uj=pick(0, (guarantee // 2, guarantee, guarantee, scale)[pick(0, 3)]),
+            reserved_uj=pick(0, scale) // 8,
+            devices=pick(0, (devices // 2, devices + 1)[pick(0, 1)]),
         )
     return TreeState(Tree(nodes), usage)
 
@@ -66,15 +70,17 @@ def _claim(pick: Pick, state: TreeState) -> Claim:
     node = state.nodes[f"n{pick(0, len(state.nodes) - 1)}"]
     grade = list(Grade)[pick(0, 2)]
     basis = basis_of(node)
-    limit = node.limit_uj if node.limit_uj is not None else 0
-    edges = [node.guarantee_uj, limit, basis.ceiling_uj(grade), node.unspent_uj, limit - node.used_uj]
-    edges += [node.guarantee_uj + basis.share_uj - node.used_uj, pick(0, 2 * node.guarantee_uj + 20)]
+    share = node.guarantee_uj + basis.share_uj - node.used_uj
+    edges = [node.guarantee_uj, basis.ceiling_uj(grade), node.unspent_uj, share, share]
+    edges += [pick(0, max(0, share)), pick(0, 2 * node.guarantee_uj + 20)]
+    if node.limit_uj is not None:
+        edges += [node.limit_uj, node.limit_uj - node.used_uj]
     # the edges of the rules and their neighbours, where a wrong comparison shows
     estimate = edges[pick(0, len(edges) - 1)] + pick(-1, 1)
     return Claim(
         entitlement=node.entitlement.id,
-        gang_size=pick(0, 3),
-        devices_per_member=pick(0, 3),
+        gang_size=pick(1, 2) if pick(0, 19) else 0,
+        devices_per_member=pick(1, 3) if pick(0, 19) else 0,
         estimate_uj=min(max(0, estimate), 2**63 - 1),
         grade=grade,
     )
@@ -110,7 +116,8 @@ def _used(use: Usage) -> Used:
     return Used(spent=use.spent_uj, reserved=use.reserved_uj, devices=use.devices)
 
 
-def _check_all(pick: Pick) -> None:
+def _check_all(pick: Pick) -> tuple[str, ...]:
+    """P1 to P12 on one tree; the verdict and its reasons, for whoever counts them."""
     state = _tree(pick)
     claim = _claim(pick, state)
     verdict = decide(state, claim)
@@ -126,6 +133,7 @@ def _check_all(pick: Pick) -> None:
     _check_division(pick)
     _check_victims(pick)
     _check_idleness(pick)
+    return verdict.outcome.value, *reasons, *(("borrowed",) if verdict.borrowed_uj else ())
 
 
 def _check_deny_is_state_free(state: TreeState, claim: Claim, verdict: Verdict, pick: Pick) -> None:
@@ -341,8 +349,11 @@ def _check_idleness(pick: Pick) -> None:
 def test_decisions_on_seeded_trees(seed: int) -> None:
     """P1 to P12, on a thousand trees a seed."""
     generator = random.Random(seed)
-    for _ in range(1_000):
-        _check_all(generator.randint)
+    seen = Counter(word for _ in range(1_000) for word in _check_all(generator.randint))
+    assert set(seen) == {"Admit", "borrowed", "Queue", "Deny", *(item.value for item in Reason)} - {
+        "unknown-entitlement"
+    }
+    assert min(seen.values()) >= 10 and min(seen["Admit"], seen["Queue"], seen["Deny"]) >= 100
 
 
 @settings(max_examples=500, deadline=None)
