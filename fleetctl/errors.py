@@ -13,7 +13,8 @@ FleetctlError
 ├── Stale               4   412  what the plan was made against has moved
 ├── Busy                4   503  another apply did not finish in time
 ├── WitnessMissing      5   503  committed, but a required witness has not countersigned
-│   └── Unwitnessed     5   503  the same, with what was applied (in engine.apply)
+│   ├── Unwitnessed     5   503  the same, with what was applied (in engine.apply)
+│   └── RotatedUnwitnessed 5 503  the same, with what was rotated (in engine.rotating)
 ├── Usage               64  400  the command line is wrong
 └── Interrupted         130 499  stopped before anything was committed
 """
