@@ -103,8 +103,8 @@ REFUSALS: Final[dict[str, Code]] = {
 _ADVICE: Final[dict[str, str]] = {
     "unknown-ledger": "give the steward's public key to the witness (`fleetctl witness init --steward-key`)",
     "not-authentic": "check that the witness has this steward's key; then `fleetctl ledger verify`",
-    "contradiction": "this state was rewritten or rolled back; `fleetctl ledger verify` and compare with a backup",
-    "not-from-known": "`fleetctl ledger witness` asks again from there; if the heads differ, this state was rolled back",
+    "contradiction": "this state was rewritten or rolled back: `fleetctl ledger recover`",
+    "not-from-known": "`fleetctl ledger witness` asks again from there; if the heads differ, this state was rolled back: `fleetctl ledger recover`",
 }
 
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1)

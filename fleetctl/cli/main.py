@@ -39,20 +39,20 @@ ENTRIES: Mapping[str, Entry] = {
     "pools": Entry(
         f"{_COMMANDS}.pools:pools", "Pools: list, get, create, capacity, offer, unoffer, update, archive.", "Capacity"
     ),
-    "quotas": Entry(f"{_COMMANDS}.tenancy:quotas", "Quotas: list, set.", "Capacity"),
+    "quotas": Entry(f"{_COMMANDS}.quotas:quotas", "Quotas: list, set.", "Capacity"),
     "tenants": Entry(f"{_COMMANDS}.tenancy:tenants", "Tenants: list, get, create, delete.", "Capacity"),
     "sites": Entry(f"{_COMMANDS}.tenancy:sites", "Sites: list, create.", "Capacity"),
-    "events": Entry(f"{_COMMANDS}.tenancy:events", "Events: list.", "Capacity"),
-    "authz": Entry(f"{_COMMANDS}.tenancy:authz", "Authorization rows: list.", "Capacity"),
+    "events": Entry(f"{_COMMANDS}.events:events", "Events: list.", "Capacity"),
+    "authz": Entry(f"{_COMMANDS}.authz:authz", "Authorization rows: list.", "Capacity"),
     "reservations": Entry(f"{_COMMANDS}.reservations:reservations", "Reservations: create, list, get, end.", "Use"),
-    "nodes": Entry(f"{_COMMANDS}.reservations:nodes", "Nodes: list, join, leave.", "Use"),
+    "nodes": Entry(f"{_COMMANDS}.nodes:nodes", "Nodes: list, join, leave.", "Use"),
     "claims": Entry(f"{_COMMANDS}.claims:claims", "Claims: admit, release, report, list, victims, idle.", "Use"),
     "entitlements": Entry(f"{_COMMANDS}.entitlements:entitlements", "Entitlements: tree, usage.", "Use"),
     "pool1": Entry(f"{_COMMANDS}.pool1:pool1", "Decide in JSON what pool/1 decides, without any state.", "Use"),
     "ledger": Entry(f"{_COMMANDS}.ledger:ledger", "The signed chains: show, export, verify, witness.", "Ledger"),
     "witness": Entry(f"{_COMMANDS}.witness:witness", "Run a witness.", "Ledger"),
     "state": Entry(f"{_COMMANDS}.state:state", "The state: backup, restore, move, copy, rebuild.", "State"),
-    "settings": Entry(f"{_COMMANDS}.state:settings_group", "The engine's settings: list, set.", "State"),
+    "settings": Entry(f"{_COMMANDS}.settings:settings_group", "The engine's settings: list, set.", "State"),
 }
 
 

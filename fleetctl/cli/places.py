@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,16 @@ from fleetctl.cli.userconfig import EngineEntry, WitnessEntry, add_engine, read_
 from fleetctl.cli.wiring import ENGINE_MISMATCH, locate, now_clock, open_engine, sqlite_path
 from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput, FleetctlError, SafetyRefused
+from fleetctl.frozen import dataclass
 from fleetctl.model.ids import EngineId, ulid_id
 
 if TYPE_CHECKING:
     from fleetctl.engine.context import Engine
     from fleetctl.engine.witnessing import Witnessed
+    from fleetctl.ports import StoredReceipt
     from fleetctl.store.sqlite import SqliteStore
 
+SET_BACK = "set-back"
 ALREADY_THERE = code(
     "state-already-there",
     "The state is there already",
@@ -38,16 +42,16 @@ ALREADY_THERE = code(
 )
 
 
-def restore_state(settings: Settings, file: Path, wait_ms: int) -> tuple[str, int]:
-    """Put a backup in the place of the state, when it is this engine's and no witness knows more.
+def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence[str] = ()) -> tuple[str, int, bool]:
+    """Put a backup in the place of the state, when it is this engine's and no witness knows more, or that is accepted.
 
-    Receipts that the state itself holds speak for a witness that does not answer.
-    Returns the engine's id and the length of its journal. Raises SafetyRefused, Unreachable, Busy.
+    Receipts that the state itself holds speak for a witness that does not answer; they go over into the backup, so that nothing
+    is appended to what was set back. Returns the engine's id, the length of its journal, and whether a witness knows more.
+    Raises SafetyRefused, Unreachable, Busy.
     """
     from fleetctl.engine.context import journal_stream
     from fleetctl.engine.streams import read_usages, verify_stream
-    from fleetctl.engine.witnessing import refuse_rollback
-    from fleetctl.store.sqlite import check_file, restore_file
+    from fleetctl.store.sqlite import SqliteStore, check_file, restore_file
 
     check_file(file)
     target = locate(settings)
@@ -61,10 +65,35 @@ def restore_state(settings: Settings, file: Path, wait_ms: int) -> tuple[str, in
         with backup.store.read() as reader:
             read_usages(backup, reader)
             length = verify_stream(backup, reader, journal_stream(reader)).length
-        refuse_rollback(backup, _receipts_at(path))
-        id = backup.id
+        receipts, id = _receipts_at(path), backup.id
+        behind = _set_back(backup, receipts, accept)
     restore_file(file, path, wait_ms)
-    return id, length
+    if behind:
+        store = SqliteStore.open(path)
+        try:
+            with store.write(wait_ms) as tx:
+                for item in receipts:
+                    tx.put_receipt(item)
+        finally:
+            store.close()
+    return id, length, behind
+
+
+def _set_back(backup: Engine, receipts: Sequence[StoredReceipt], accept: Sequence[str]) -> bool:
+    """Whether a witness knows more than a backup, and that is accepted. Raises SafetyRefused where it is not."""
+    from fleetctl.engine.witnessing import ROLLED_BACK, refuse_rollback
+
+    try:
+        refuse_rollback(backup, [(item.stream, item.sealed) for item in receipts])
+    except SafetyRefused as error:
+        danger = f"{SET_BACK}:engine/{backup.id}"
+        if error.code != ROLLED_BACK.name:
+            raise
+        if danger in accept:
+            return True
+        mend = f"Restore the newest copy; if there is none, put this one there with `--accept {danger}` and recover the rest"
+        raise SafetyRefused(replace(item, detail=f"{item.detail}. {mend}") for item in error.diagnostics) from None
+    return False
 
 
 def move_state(settings: Settings, url: str) -> tuple[str, Witnessed]:
@@ -120,8 +149,8 @@ def _engine_at(path: Path) -> str | None:
         store.close()
 
 
-def _receipts_at(path: Path) -> list[tuple[str, bytes]]:
-    """The receipts (stream, sealed) of a state; none when it is not there or cannot be read."""
+def _receipts_at(path: Path) -> list[StoredReceipt]:
+    """The receipts of a state; none when it is not there or cannot be read."""
     from fleetctl.store.sqlite import SqliteStore
 
     try:
@@ -130,7 +159,7 @@ def _receipts_at(path: Path) -> list[tuple[str, bytes]]:
         return []
     try:
         with store.read() as reader:
-            return [(item.stream, item.sealed) for item in reader.receipts()]
+            return list(reader.receipts())
     except FleetctlError:
         return []
     finally:

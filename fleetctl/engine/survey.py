@@ -7,7 +7,7 @@ that links put in order; what speaks of more is receipts of witnesses, the journ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Final, Literal
 
@@ -18,6 +18,7 @@ from fleetctl.engine.pieces import Piece, Pieces
 from fleetctl.engine.streams import journal_events
 from fleetctl.engine.witnessing import read_settings, roster
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused
+from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import ADDRESS_BYTES, Head, empty
 from fleetctl.ledger.documents import named_documents
 from fleetctl.ledger.entries import JournalEvent, Recovered, Rotated
@@ -111,7 +112,7 @@ class Survey:
     @property
     def nothing(self) -> bool:
         """Whether there is nothing to recover."""
-        return not self.documents and all(item.sound for item in self.stands)
+        return not self.documents and not self.undocumented and all(item.sound for item in self.stands)
 
     def lost(self, kind: Kind) -> tuple[Stand, ...]:
         """Streams of a kind that something is missing of for good."""

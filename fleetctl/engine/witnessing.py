@@ -129,8 +129,8 @@ def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ())
                 raise SafetyRefused(
                     ROLLED_BACK.at(
                         f"witness {found.receipt.witness if found.receipt else '?'} contradicts this state of "
-                        f"{engine.ledger(stream)} ({found.verdict}): {found.detail}. This state was rolled back or rewritten; "
-                        "restore the newest copy, nothing is appended to this one"
+                        f"{engine.ledger(stream)} ({found.verdict}): {found.detail}. This state was rolled back or rewritten, and "
+                        "nothing is appended to it: bring back what it lacks with `fleetctl ledger recover`"
                     )
                 )
 

@@ -26,7 +26,7 @@ MAX_FETCH = 4 * 1024
 MAX_FETCHED = MAX_BODY + cose.MAX_FRAME
 """Bytes of one answer: entries until MAX_BODY is passed."""
 
-_FIELDS = {"ledger": LEDGER, "steward": IDENTIFIER, "witness": IDENTIFIER, "start": UINT, "at_ms": UINT}
+FIELDS = {"ledger": LEDGER, "steward": IDENTIFIER, "witness": IDENTIFIER, "start": UINT, "at_ms": UINT}
 
 Kept = Callable[[LedgerId, int, int], Sequence[bytes]]
 """The entries of a ledger that a witness keeps: `kept(ledger, start, most)`, without a gap from `start` on."""
@@ -98,9 +98,9 @@ def _within_bounds(entries: Sequence[bytes]) -> bytes:
 def _read(body: bytes) -> tuple[_Asked, Statement]:
     statement = read_statement(body, max_bytes=MAX_FETCH)
     core = statement.core
-    if core.keys() != {"witness_fetch", *_FIELDS} or core["witness_fetch"] != "1":
+    if core.keys() != {"witness_fetch", *FIELDS} or core["witness_fetch"] != "1":
         raise BadStatement("its core is not that of a request for entries")
-    for name, kind in _FIELDS.items():
+    for name, kind in FIELDS.items():
         if why := kind.check(core[name]):
             raise BadStatement(f"`{name}` {why}")
     return _Asked(

@@ -88,11 +88,13 @@ def test_a_restored_backup_is_whole_again(running: Witnesses) -> None:
     home.ok("ledger", "export", "--bundle", "../bundle")
     usage = home.json("ledger", "verify", *AT)["usage"]
     # The disk is gone, and what is put in its place is the backup.
-    state = home.path / "state/fleetctl/eng_test/state.db"
-    for part in state.parent.glob("state.db*"):
+    for part in home.path.glob("state/fleetctl/eng_test/state.db*"):
         part.unlink()
-    state.write_bytes((home.path / "backup.db").read_bytes())
-    state.chmod(0o600)
+    refused = home.run("state", "restore", "../backup.db", *flag)
+    assert (refused.exit, "--accept set-back:engine/eng_test" in refused.err) == (3, True)
+    assert home.run("state", "restore", "../backup.db", "--accept", "set-back:engine/eng_other", *flag).exit == 3
+    back = home.json("state", "restore", "../backup.db", "--accept", "set-back:engine/eng_test", *flag)
+    assert (back["journal_length"], back["behind"]) == (1, True)
 
     assert home.run("apply", ".", "--yes", *flag, *AT).exit == 3
     alone = home.run("ledger", "recover", *flag, *AT)
@@ -149,6 +151,22 @@ def test_usage_comes_back_from_the_witness_alone_and_a_loss_is_said_plainly(runn
     (key,) = home.path.glob("state/fleetctl/eng_test/steward.pub.pem")
     audited = home.json("ledger", "verify", "../after", "--steward-key", str(key), *AT)
     assert (audited["result"], audited["journal"]["length"]) == ("ok", 2)
+
+
+def test_an_old_backup_keeps_the_receipts_of_the_state_that_goes(running: Witnesses) -> None:
+    """So nothing is appended to it, though the witness is silent; and the receipts say how much is missing."""
+    home, flag = running.home, running.flag
+    home.ok("apply", ".", "--yes", *flag, *AT)
+    home.ok("state", "backup", "../backup.db")
+    home.ok("ledger", "export", "--bundle", "../older")
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 24"))
+    home.ok("apply", ".", "--yes", *flag, *AT)
+    home.ok("ledger", "export", "--bundle", "../newer")
+    home.ok("state", "restore", "../backup.db", "--accept", "set-back:engine/eng_test", *flag)
+    silent = ("--witness", "http://127.0.0.1:1")
+    assert "state-rolled-back" in home.run("apply", ".", "--yes", *silent, *AT).err
+    assert home.run("ledger", "recover", "--from", "../older", *silent, *AT).exit == 3
+    assert home.json("ledger", "recover", "--from", "../newer", *silent, *AT)["result"] == "recovered"
 
 
 @pytest.mark.parametrize(

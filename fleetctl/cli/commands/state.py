@@ -1,4 +1,4 @@
-"""The state of an engine: backup, restore, move, copy, rebuild; and its settings."""
+"""The state of an engine: backup, restore, move, copy, rebuild."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from pathlib import Path
 
 import click
 
-from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.making import serve_command
 from fleetctl.cli.output import emit
 from fleetctl.cli.places import Copied, copy_state, move_state, restore_state
-from fleetctl.cli.settingvalues import SETTINGS, setting_edit, settings_rows
-from fleetctl.cli.types import DURATION, FILE_PATH
+from fleetctl.cli.types import DANGER, DURATION, FILE_PATH
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render.attestation import attestation_facts, attestation_json, attestation_notes
 from fleetctl.render.document import Block, Document, Facts, Paragraph, Verbatim, Verdict
@@ -23,11 +21,6 @@ _FILE = click.argument("file", type=FILE_PATH)
 @click.group("state", cls=Group, no_args_is_help=True)
 def state() -> None:
     """An engine's state as a whole. Keys are not in it: keep them apart."""
-
-
-@click.group("settings", cls=Group, no_args_is_help=True)
-def settings_group() -> None:
-    """An engine's settings: thresholds, required approvals and witnesses, and their keys."""
 
 
 @command("backup")
@@ -51,19 +44,25 @@ def backup(settings: Settings, file: Path) -> None:
 
 @command("restore")
 @_FILE
+@click.option("--accept", metavar="ID", multiple=True, type=DANGER, help="Take an old backup, to recover from.")
 @click.option("--wait", metavar="DURATION", type=DURATION, default="60s", show_default=True, help="For a writer.")
-def restore(settings: Settings, file: Path, wait: int) -> None:
-    """Make the state what the backup FILE is. Asks the witness first, and refuses what it knows to be old.
+def restore(settings: Settings, file: Path, accept: tuple[str, ...], wait: int) -> None:
+    """Make the state what the backup FILE is. Asks the witness first, and refuses what it knows to be old; where that is
+    accepted, nothing is appended before `fleetctl ledger recover` has brought back the rest.
 
     \b
     Example:
       fleetctl state restore /backup/engine-2026-12-01.db
     """
-    id, length = restore_state(settings, file, wait)
+    id, length, behind = restore_state(settings, file, wait, accept)
+    more = "A witness knows more than this state: bring it back with `fleetctl ledger recover`."
     emit(
         settings,
-        lambda: [Verdict(f"Restored {id}: its journal has {length} entries", "good")],
-        lambda: {"result": "done", "engine": id, "journal_length": length},
+        lambda: [
+            Verdict(f"Restored {id}: its journal has {length} entries", "warn" if behind else "good"),
+            *([Paragraph(more, "warn")] if behind else []),
+        ],
+        lambda: {"result": "done", "engine": id, "journal_length": length} | ({"behind": True} if behind else {}),
     )
 
 
@@ -164,45 +163,5 @@ def rebuild(settings: Settings) -> None:
     )
 
 
-@command("list")
-def list_settings(settings: Settings) -> None:
-    """Show the engine's settings.
-
-    \b
-    Example:
-      fleetctl settings list
-    """
-    from fleetctl.engine.witnessing import read_settings
-    from fleetctl.model.codec import encode
-
-    with open_engine(settings) as engine, engine.store.read() as reader:
-        body = read_settings(reader)
-    emit(
-        settings,
-        lambda: [Facts(settings_rows(body))],
-        lambda: {"result": "ok", "settings": encode("settings", body)},
-    )
-
-
-@command("set")
-@click.argument("name", metavar="NAME", type=click.Choice(tuple(SETTINGS)))
-@click.argument("value")
-def set_setting(settings: Settings, name: str, value: str) -> int:
-    """Change the setting NAME, as `settings list` shows it; the change is journalled. Keys are given as ID=PUB,ID=PUB
-    and lists as A,B; `-` empties them.
-
-    \b
-    Example:
-      fleetctl settings set requiredWitnesses 1
-      fleetctl settings set witnesses audit-1=audit-1.pub.pem
-    """
-    from fleetctl.engine.builders import settings_change
-
-    edit = setting_edit(name, value)
-    return run_call(settings, "settings.set", lambda _: settings_change(edit), name=name, value=value)
-
-
 for _command in (backup, restore, move, copy, rebuild):
     state.add_command(_command)
-for _command in (list_settings, set_setting):
-    settings_group.add_command(_command)

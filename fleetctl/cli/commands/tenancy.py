@@ -1,19 +1,17 @@
-"""Tenants, sites, quotas, events, authorization rows."""
+"""Tenants and sites."""
 
 from __future__ import annotations
 
 import click
 
 from fleetctl.cli import builds, deleting
-from fleetctl.cli.arguments import quota_of
 from fleetctl.cli.calling import run_call
 from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.output import emit
-from fleetctl.cli.queries import events_after, look
-from fleetctl.cli.types import DANGER, Count
+from fleetctl.cli.queries import look
+from fleetctl.cli.types import DANGER
 from fleetctl.cli.wiring import open_engine
 from fleetctl.model.ids import Kind
-from fleetctl.render import capacity as views
 from fleetctl.render.objects import list_document, list_json, names_of
 
 
@@ -25,21 +23,6 @@ def tenants() -> None:
 @click.group("sites", cls=Group, no_args_is_help=True)
 def sites() -> None:
     """Sites: the places that pools live in."""
-
-
-@click.group("quotas", cls=Group, no_args_is_help=True)
-def quotas() -> None:
-    """Quotas: the most that a tenant may use of a resource in a pool. A missing row grants 0."""
-
-
-@click.group("events", cls=Group, no_args_is_help=True)
-def events() -> None:
-    """Events: what happened to pools, offers, quotas and reservations."""
-
-
-@click.group("authz", cls=Group, no_args_is_help=True)
-def authz() -> None:
-    """Authorization rows: what tenant policies can decide on."""
 
 
 def _list(settings: Settings, kind: Kind) -> None:
@@ -146,75 +129,9 @@ def create_site(settings: Settings, site: str, kind: str, region: str, owner: st
     )
 
 
-@command("list")
-@click.argument("pool")
-def list_quotas(settings: Settings, pool: str) -> None:
-    """List a pool's quota rows with what is used and left.
-
-    \b
-    Example:
-      fleetctl quotas list pool-fra1-h100
-    """
-    with open_engine(settings) as engine:
-        seen = look(engine, settings.tenant)
-    rows = seen.quotas(seen.pool(pool).id)
-    emit(settings, lambda: [views.quotas_table(rows)], lambda: {"result": "ok", "items": views.quotas_json(rows)})
-
-
-@command("set")
-@click.argument("pool")
-@click.argument("tenant")
-@click.argument("quota", metavar="RESOURCE=COUNT...", nargs=-1, required=True)
-def set_quotas(settings: Settings, pool: str, tenant: str, quota: tuple[str, ...]) -> int:
-    """Set quota rows of a TENANT in a POOL; resources that are not named stay.
-
-    \b
-    Example:
-      fleetctl quotas set pool-fra1-h100 acme gpu=16
-    """
-    rows = quota_of(quota)
-    build = builds.quota_change(pool, tenant, rows)
-    return run_call(settings, "quotas.set", lambda _: build, pool=pool, tenant=tenant)
-
-
-@command("list")
-@click.option("--since", metavar="N", type=Count(min=0), default=0, help="After this sequence number.")
-@click.option("--limit", metavar="N", type=Count(min=1, max=10_000), default=100, show_default=True)
-def list_events(settings: Settings, since: int, limit: int) -> None:
-    """List events in their order.
-
-    \b
-    Example:
-      fleetctl events list --since 120
-    """
-    with open_engine(settings) as engine:
-        found, last = events_after(engine, since, limit, settings.tenant)
-    emit(settings, lambda: views.events_document(found), lambda: views.events_json(found, last))
-
-
-@command("list")
-def list_authz(settings: Settings) -> None:
-    """List the authorization rows of pools, by tenant.
-
-    \b
-    Example:
-      fleetctl authz list --as acme
-    """
-    from fleetctl.engine.context import check_identity
-
-    with open_engine(settings) as engine, engine.store.read() as reader:
-        check_identity(engine, reader)
-        rows = [row for row in reader.authz() if settings.tenant in (None, row.tenant)]
-        names = names_of(reader.objects())
-    emit(settings, lambda: views.authz_document(rows, names), lambda: views.authz_json(rows, names))
-
-
 for _group, _commands in (
     (tenants, (list_tenants, get_tenant, create_tenant, delete_tenant)),
     (sites, (list_sites, create_site)),
-    (quotas, (list_quotas, set_quotas)),
-    (events, (list_events,)),
-    (authz, (list_authz,)),
 ):
     for _command in _commands:
         _group.add_command(_command)

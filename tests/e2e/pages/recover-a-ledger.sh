@@ -1,4 +1,4 @@
-# A witness that has signed two applies, a bundle of the second, and a state that was set back to the first.
+# A witness that has signed two applies, a backup of the first, a bundle of the second, and the disk is gone.
 . "$PAGES/quickstart.sh"
 fleetctl witness serve --id witness-quickstart --listen 127.0.0.1:0 >"$FIRST_LINE" &
 await_first_line
@@ -12,5 +12,3 @@ fleetctl claims admit --entitlement ent-acme-training --claim train-1 --devices 
 fleetctl ledger witness
 fleetctl ledger export --bundle ../audit-2026-12
 rm "$XDG_STATE_HOME"/fleetctl/eng_quickstart/state.db*
-cp ../backup.db "$XDG_STATE_HOME/fleetctl/eng_quickstart/state.db"
-chmod 600 "$XDG_STATE_HOME/fleetctl/eng_quickstart/state.db"

@@ -10,8 +10,9 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,7 +21,10 @@ from fleetctl.api.witness_service import listen_address, serve, witness_app
 from fleetctl.clock import SystemClock
 from fleetctl.errors import BadInput, SafetyRefused, Unreachable
 from fleetctl.ledger.cbor import encode
-from fleetctl.ledger.receipts import read_receipt
+from fleetctl.ledger.fetching import seal_fetch
+from fleetctl.ledger.identifiers import LedgerId, parse_ledger_id
+from fleetctl.ledger.receipts import SKEW_MS, read_receipt
+from fleetctl.ledger.statement import seal_statement
 from fleetctl.ledger.witness import MAX_BODY, build_request, parse_refusal
 from tests.support.witnesses import (
     LEDGER,
@@ -113,6 +117,41 @@ def test_a_conflict_says_what_is_known(running: Service) -> None:
     assert refusal.receipt is not None and read_receipt(refusal.receipt)[1].signed_by(WITNESS.public_key)
 
 
+def fetch(ledger: LedgerId = LEDGER, *, late_ms: int = 0, **changes: Any) -> bytes:
+    """A steward's request for its entries, made now."""
+    asked = {"start": 0, "witness": "w1", "at_ms": SystemClock().now_ms() + late_ms, "signer": STEWARD}
+    return seal_fetch(ledger, **asked | changes)
+
+
+LATER = SKEW_MS + 600_000
+BAD_FETCHES: dict[str, tuple[Callable[[], bytes], int, str]] = {
+    "nothing": (lambda: b"", 400, "unreadable"),
+    "noise": (lambda: b"\xff" * 100, 400, "unreadable"),
+    "too much": (lambda: b"x" * 100_000, 400, "unreadable"),
+    "cut short": (lambda: fetch()[:-1], 400, "unreadable"),
+    "another statement": (lambda: seal_statement({"pool_witness": "1", "ledger": LEDGER}, STEWARD), 400, "unreadable"),
+    "another key": (lambda: fetch(signer=STRANGER), 403, "not-authentic"),
+    "another name": (lambda: fetch(signer=WITNESS), 403, "not-authentic"),
+    "another witness": (lambda: fetch(witness="w2"), 403, "not-authentic"),
+    "an old one": (lambda: fetch(late_ms=-LATER), 403, "not-authentic"),
+    "one of the future": (lambda: fetch(late_ms=LATER), 403, "not-authentic"),
+    "another steward's": (lambda: fetch(parse_ledger_id("nobody/journal")), 404, "unknown-ledger"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FETCHES)
+def test_entries_are_given_back_to_the_steward_alone(running: Service, what: str) -> None:
+    body, status, name = BAD_FETCHES[what]
+    found = call(running, "POST", "/v1/witness/entries", body())
+    assert (found.status, found.media, parse_refusal(found.body).error) == (status, "application/cbor", name)
+
+
+def test_entries_that_are_given_back(running: Service) -> None:
+    for start, expected in ((0, KNOWN.entries), (2, KNOWN.entries[2:]), (3, ()), (2**63 - 1, ())):
+        found = call(running, "POST", "/v1/witness/entries", fetch(start=start))
+        assert (found.status, found.media, found.body) == (200, "application/cbor-seq", b"".join(expected))
+
+
 @pytest.mark.parametrize("path", [LEDGER, "root-steward%2Fentitlements", "%72oot-steward/entitlements"])
 def test_the_newest_receipt_percent_encoded_or_not(running: Service, path: str) -> None:
     found = call(running, "GET", f"/v1/witness/{path}/head")
@@ -146,6 +185,7 @@ def test_heads_that_it_does_not_have(running: Service, path: str, code: str) -> 
         ("GET", "/v1/witness", 405),
         ("DELETE", "/v1/witness", 405),
         ("POST", "/v1/witness/a/head", 405),
+        ("GET", "/v1/witness/entries", 405),
     ],
 )
 def test_other_paths_and_methods(running: Service, method: str, path: str, status: int) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetctl.ledger import receipts, witness
+from fleetctl.ledger import fetching, receipts, witness
 from fleetctl.ledger.entries import EVENTS, LAYOUTS, Event
 from fleetctl.ledger.fields import DIGEST, DIGESTS, GRADE, IDENTIFIER, LEDGER, POSITIVE, TEXT, TEXTS, UINT, Kind
 
@@ -62,5 +62,7 @@ def test_every_event_is_an_alternative() -> None:
 def test_receipts_and_requests() -> None:
     fields = {name: kind_name(kind) for name, kind in receipts.FIELDS.items()}
     assert rule("witness-core") == {"pool_witness": '"1"', **fields}
+    asked = {name: kind_name(kind) for name, kind in fetching.FIELDS.items()}
+    assert rule("fetch-core") == {"witness_fetch": '"1"', **asked}
     assert set(rule("witness-request")) == set(witness.Request.__slots__)
     assert {name.removeprefix("? ") for name in rule("witness-refusal")} == set(witness.Refusal.__slots__)
