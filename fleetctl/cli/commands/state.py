@@ -10,7 +10,7 @@ from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.making import serve_command
 from fleetctl.cli.output import emit
 from fleetctl.cli.places import Copied, copy_state, move_state, restore_state
-from fleetctl.cli.types import DURATION, FILE_PATH
+from fleetctl.cli.types import DANGER, DURATION, FILE_PATH
 from fleetctl.cli.wiring import open_engine
 from fleetctl.render.attestation import attestation_facts, attestation_json, attestation_notes
 from fleetctl.render.document import Block, Document, Facts, Paragraph, Verbatim, Verdict
@@ -44,19 +44,25 @@ def backup(settings: Settings, file: Path) -> None:
 
 @command("restore")
 @_FILE
+@click.option("--accept", metavar="ID", multiple=True, type=DANGER, help="Take an old backup, to recover from.")
 @click.option("--wait", metavar="DURATION", type=DURATION, default="60s", show_default=True, help="For a writer.")
-def restore(settings: Settings, file: Path, wait: int) -> None:
-    """Make the state what the backup FILE is. Asks the witness first, and refuses what it knows to be old.
+def restore(settings: Settings, file: Path, accept: tuple[str, ...], wait: int) -> None:
+    """Make the state what the backup FILE is. Asks the witness first, and refuses what it knows to be old; where that is
+    accepted, nothing is appended before `fleetctl ledger recover` has brought back the rest.
 
     \b
     Example:
       fleetctl state restore /backup/engine-2026-12-01.db
     """
-    id, length = restore_state(settings, file, wait)
+    id, length, behind = restore_state(settings, file, wait, accept)
+    more = "A witness knows more than this state: bring it back with `fleetctl ledger recover`."
     emit(
         settings,
-        lambda: [Verdict(f"Restored {id}: its journal has {length} entries", "good")],
-        lambda: {"result": "done", "engine": id, "journal_length": length},
+        lambda: [
+            Verdict(f"Restored {id}: its journal has {length} entries", "warn" if behind else "good"),
+            *([Paragraph(more, "warn")] if behind else []),
+        ],
+        lambda: {"result": "done", "engine": id, "journal_length": length} | ({"behind": True} if behind else {}),
     )
 
 
