@@ -18,9 +18,10 @@ from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet
 from fleetctl.model.live import DIRTY, ObjectKey, Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
-from fleetctl.plan.dangers import Provenance, check_sealable
+from fleetctl.plan.dangers import check_sealable
 from fleetctl.plan.planfile import PlanFile, plan_file
 from fleetctl.plan.planner import Plan, make_plan
+from fleetctl.plan.provenance import Provenance
 from fleetctl.ports import Reader
 
 

@@ -19,9 +19,9 @@ from fleetctl.model.bodies import OfferBody
 from fleetctl.model.codec import unwide, wide
 from fleetctl.model.declared import Acceptance
 from fleetctl.model.ids import ObjectId, object_name
-from fleetctl.model.live import DIRTY, WHOLE, FleetRecord, LiveObject, Snapshot
+from fleetctl.model.live import DIRTY, FleetRecord, LiveObject, Snapshot
 from fleetctl.model.operation import Operation
-from fleetctl.plan.compare import changed_paths
+from fleetctl.plan.provenance import Provenance, reverted
 from fleetctl.units import end_of_date_ms, format_energy
 
 DangerKind = Literal[
@@ -63,39 +63,6 @@ class Danger:
     def to_json(self) -> dict[str, object]:
         figures = {name: wide(value) for name, value in sorted(self.figures.items())}
         return {"id": self.id, "kind": self.kind, "object": self.subject, "detail": self.detail, "figures": figures}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Where this fleet's files come from and how they relate to its last apply; absent parts are unknown.
-
-    `last_commit` is the commit last applied (with `+dirty` when files were uncommitted), `ancestor` whether it is an
-    ancestor of the files' commit, `origin` (root commit hash, path in the repository). Where files were uncommitted,
-    `settled` and `settled_ancestor` are the same of the last apply whose files were not.
-    """
-
-    last_commit: str | None = None
-    ancestor: bool | None = None
-    settled: str | None = None
-    settled_ancestor: bool | None = None
-    origin: tuple[str, str] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The parts that a plan's body holds."""
-        out: dict[str, Any] = {}
-        if self.last_commit is not None:
-            out["lastApplied"] = {"commit": self.last_commit}
-            if self.ancestor is not None:
-                out["lastApplied"]["ancestor"] = self.ancestor
-            if self.settled is not None:
-                out["lastApplied"]["settled"] = _commit_json(self.settled, self.settled_ancestor)
-        if self.origin is not None:
-            out["origin"] = {"root": self.origin[0], "path": self.origin[1]}
-        return out
-
-
-def _commit_json(commit: str, ancestor: bool | None) -> dict[str, Any]:
-    return {"commit": commit} if ancestor is None else {"commit": commit, "ancestor": ancestor}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,19 +301,9 @@ def _heir(gone: Mapping[str, Any], created: Sequence[Operation]) -> Operation | 
 
 def _revert(view: _View) -> Iterator[Danger]:
     record = view.snapshot.fleets.get(view.fleet)
-    if record is None or record.commit is None:
-        return
-    dirty = record.commit.endswith(DIRTY)
-    if not dirty and view.provenance.ancestor is not False:
-        return
-    touched = [
-        item.label
-        for item in view.operations
-        if item.verb != "create"
-        and _was_applied(view.snapshot.objects.get((item.kind, item.id)))
-        and (not dirty or _is_of_uncommitted(view, item))
-    ]
-    if touched:
+    touched = reverted(view.operations, view.fleet, view.snapshot, view.provenance)
+    if record is not None and record.commit is not None and touched:
+        dirty = record.commit.endswith(DIRTY)
         why = "uncommitted files" if dirty else "a commit that is not an ancestor of this one"
         yield Danger(
             kind="revert",
@@ -355,30 +312,6 @@ def _revert(view: _View) -> Iterator[Danger]:
             detail=f"what is live was applied from {why} ({record.commit[:12]}); this plan may undo parts of it on "
             f"{some(touched)}",
         )
-
-
-def _is_of_uncommitted(view: _View, item: Operation) -> bool:
-    """Whether a value that the operation changes came from uncommitted files, as far as anybody can tell.
-
-    All others are those of the last apply of committed files, as long as its commit is an ancestor.
-    """
-    known = view.snapshot.uncommitted.get(view.fleet)
-    if known is None or view.provenance.settled_ancestor is False:
-        return True
-    fields = known.fields.get((item.kind, item.id), frozenset())
-    changed = {path for path, _, _ in changed_paths(item.before or {}, item.after or {})}
-    if item.verb in ("remove", "release", "adopt") or WHOLE in fields:
-        return bool(fields)
-    return any(_meet(one, other) for one in changed for other in fields)
-
-
-def _meet(one: str, other: str) -> bool:
-    """Whether two dotted fields are one, or one lies inside the other."""
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
-
-
-def _was_applied(live: LiveObject | None) -> bool:
-    return live is not None and live.last_applied_json is not None
 
 
 def _origin(view: _View) -> Iterator[Danger]:

@@ -19,8 +19,9 @@ from fleetctl.model.declared import Acceptance
 from fleetctl.model.ids import EngineId, FleetName, TenantId, is_key, is_name
 from fleetctl.model.live import same
 from fleetctl.model.operation import Operation, OperationError, operation_from_json
-from fleetctl.plan.dangers import Provenance, figures_from_json
+from fleetctl.plan.dangers import figures_from_json
 from fleetctl.plan.planner import Plan
+from fleetctl.plan.provenance import Provenance
 from fleetctl.units import UnitError, parse_date, shown
 
 FORMAT: Final = "fleetctl-plan/1"

@@ -30,9 +30,10 @@ from fleetctl.plan.compare import (
     same,
     taken_from,
 )
-from fleetctl.plan.dangers import Danger, Provenance, find_dangers
+from fleetctl.plan.dangers import Danger, find_dangers
 from fleetctl.plan.fullset import against_live, against_rows
 from fleetctl.plan.order import in_order
+from fleetctl.plan.provenance import Provenance
 from fleetctl.plan.rehearse import Step, rehearse
 from fleetctl.plan.resolve import SHARED_DIFFERS, UNASKED, Resolved, resolve
 from fleetctl.plan.warnings import (

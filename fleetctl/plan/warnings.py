@@ -10,7 +10,8 @@ from fleetctl.model.bodies import Body, OrderBody, TransferBody
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
 from fleetctl.model.live import Snapshot
 from fleetctl.model.operation import Operation
-from fleetctl.plan.dangers import Danger, Provenance
+from fleetctl.plan.dangers import Danger
+from fleetctl.plan.provenance import Provenance
 from fleetctl.units import UnixMs, end_of_date_ms, format_time
 
 PAST_WINDOW = code(

@@ -34,9 +34,9 @@ from fleetctl.model.declared import Fleet
 from fleetctl.model.ids import Kind
 from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.model.usage import EntitlementUse
-from fleetctl.plan.dangers import Provenance
 from fleetctl.plan.drift import Drift, find_drift
 from fleetctl.plan.planner import Plan, draft_plan
+from fleetctl.plan.provenance import Provenance
 from fleetctl.units import UnixMs, parse_time
 from tests.support.worlds import World, declared, fleet, steps
 

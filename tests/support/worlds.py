@@ -39,9 +39,10 @@ from fleetctl.model.live import FleetRecord, LiveObject, ObjectKey, Snapshot
 from fleetctl.model.operation import Operation
 from fleetctl.model.usage import BookedUse, EntitlementUse
 from fleetctl.plan.context import Culprit, Moved, Surroundings, plan_context
-from fleetctl.plan.dangers import Danger, Provenance, find_dangers, unaccepted
+from fleetctl.plan.dangers import Danger, find_dangers, unaccepted
 from fleetctl.plan.planfile import PlanFile, plan_file, read_plan, write_plan
 from fleetctl.plan.planner import Plan, make_plan
+from fleetctl.plan.provenance import Provenance
 from fleetctl.units import UnixMs, parse_time
 
 ENGINE = EngineId("eng_test")

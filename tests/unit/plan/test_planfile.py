@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from fleetctl.canonical import canonical_bytes, digest_of, sha256_hex
 from fleetctl.errors import BadInput, FleetctlError, SafetyRefused
-from fleetctl.plan.dangers import Provenance
 from fleetctl.plan.planfile import MAX_BYTES, MAX_DEPTH, PlanFile, body_bytes, read_plan, write_plan
+from fleetctl.plan.provenance import Provenance
 from tests.support.worlds import World, fleet
 
 OBJECTS: Mapping[str, Mapping[str, Any]] = {
