@@ -41,7 +41,7 @@ _DURATION_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_00
 _MEASURE = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))? ?([A-Za-zµμ]+)", re.ASCII)
 _DURATION = re.compile(r"([1-9][0-9]*)(ms|s|m|h|d)", re.ASCII)
 _COUNT = re.compile(r"0|[1-9][0-9]*", re.ASCII)
-_SIGNED = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+_SIGNED = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
 _DECIMAL = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 _MONEY = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]{1,6}))?", re.ASCII)
 _TIME = re.compile(
@@ -64,9 +64,9 @@ def parse_count(text: str) -> int:
 
 
 def parse_signed(text: str) -> int:
-    """As `parse_count`, with an optional minus sign (priorities)."""
+    """As `parse_count`, with a sign or without (priorities)."""
     if not _SIGNED.fullmatch(text):
-        raise UnitError(f"{shown(text)} is not a whole number; write one such as 10 or -5")
+        raise UnitError(f"{shown(text)} is not a whole number; write one such as 10, +10 or -5")
     value = _int(text)
     if abs(value) > MAX_QUANTITY:
         raise UnitError(f"{shown(text)} is beyond ±{MAX_QUANTITY}")

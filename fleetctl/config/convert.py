@@ -15,7 +15,7 @@ from fleetctl.config.nodes import Mapping as MappingNode
 from fleetctl.config.nodes import Node, Scalar, Sequence, is_absent
 from fleetctl.config.plain import as_plain, check_keys, report_not_ascii
 from fleetctl.config.problems import Problems
-from fleetctl.units import UnitError, parse_decimal, parse_signed
+from fleetctl.units import UnitError, parse_count, parse_decimal, parse_signed
 
 Converter = Callable[[Node, Problems], Any]
 Schema = Mapping[str, Any]
@@ -39,10 +39,11 @@ class Converters:
             return self._of_ref(part["$ref"])
         if "if" in part:
             return _text_or(self.of(part["then"]), self.of(part["else"]))
-        make = {"object": self._object, "array": self._array, "string": _string}.get(part.get("type", ""))
+        makers = {"object": self._object, "array": self._array, "string": _string, "integer": _integer}
+        make = makers.get(part.get("type", ""))
         if make is not None:
             return make(part)
-        return {"boolean": _boolean, "integer": _integer, "number": _number}.get(part.get("type", ""), as_plain)
+        return {"boolean": _boolean, "number": _number}.get(part.get("type", ""), as_plain)
 
     def _of_ref(self, ref: str) -> Converter:
         if ref not in self._by_ref:
@@ -107,13 +108,19 @@ def _boolean(node: Node, problems: Problems) -> Any:
     return as_plain(node, problems)
 
 
-def _integer(node: Node, problems: Problems) -> Any:
-    if type(node) is not Scalar:
-        return as_plain(node, problems)
-    try:
-        return parse_signed(node.text) if node.plain else node.text
-    except UnitError:
-        return node.text
+def _integer(part: Schema) -> Converter:
+    """Figures that may be below zero have a sign, counts none (fleet-files: "Values")."""
+    parse = parse_signed if part.get("minimum", 0) < 0 else parse_count
+
+    def convert(node: Node, problems: Problems) -> Any:
+        if type(node) is not Scalar:
+            return as_plain(node, problems)
+        try:
+            return parse(node.text) if node.plain else node.text
+        except UnitError:
+            return node.text
+
+    return convert
 
 
 def _number(node: Node, problems: Problems) -> Any:

@@ -213,7 +213,8 @@ def policy_in_file(policy: Mapping[str, Json]) -> dict[str, Any]:
 def _numbers(value: Any) -> Any:
     if isinstance(value, Mapping):
         if set(value) == {"$decimal"}:
-            return Number(str(value["$decimal"]))
+            text = str(value["$decimal"])
+            return Number(text if "." in text else f"{text}.0")  # without the point it would come back an integer
         return {name: _numbers(item) for name, item in value.items()}
     return [_numbers(item) for item in value] if isinstance(value, list) else value
 

@@ -50,10 +50,11 @@ def test_an_object_that_nobody_declared_is_adopted_by_what_import_writes(home: H
     site = home.json("sites", "create", "par1", "--kind", "shared", "--region", "eu-west", "--now", NOW)
     made = home.json(
         "pools", "create", "P2", "--site", site["id"], "--class", "metal-host", "--gpu-model", "H100",
-        "--policy", '{"disruptionBudget": 0.10, "maxPending": "90m", "own": {"ratio": 1.5, "no": "no"}}', "--now", NOW,
+        "--policy", '{"disruptionBudget": 0.10, "maxPending": "90m", "own": {"ratio": 1.5, "whole": 2.0, "no": "no"}}', "--now", NOW,
     )  # fmt: skip  # one option a line would hide the policy
     done = home.ok("import", "pool", "P2")
     assert f"adopt: {made['id']}" in done.out and "disruptionBudget: 0.1\n" in done.out
+    assert "whole: 2.0\n" in done.out  # fleet-files, Values: what was stored comes back equal, a decimal no integer
     assert "site/par1" in done.err
     home.write("more.yaml", done.out + home.ok("import", "site", "par1").out)
     operations = home.json("plan", ".")["body"]["operations"]

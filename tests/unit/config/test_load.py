@@ -104,7 +104,7 @@ def test_a_wrong_file_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         result.loaded()
     assert caught.value.exit_code == 1
-    assert [item.code.name for item in caught.value.diagnostics] == ["out-of-range"]
+    assert [item.code.name for item in caught.value.diagnostics] == ["bad-quantity"]
 
 
 def test_warnings_leave_the_fleet(tmp_path: Path) -> None:
