@@ -10,7 +10,7 @@ from fleetctl.diagnostics import code
 from fleetctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from fleetctl.engine.survey import Replica
+    from fleetctl.engine.stands import Replica
 
 REPLICA_UNREADABLE = code(
     "replica-unreadable",
@@ -21,13 +21,19 @@ REPLICA_UNREADABLE = code(
 
 def read_replica(path: Path) -> Replica:
     """A bundle's folder with all its ledgers, or one exported ledger. Raises BadInput, Unreachable."""
-    from fleetctl.engine.survey import Replica
+    from fleetctl.engine.stands import Replica
 
     if not path.is_dir():
         return Replica(name=str(path), entries=_entries(path))
     bundle = read_bundle(path)
     entries = [item for file in sorted(path.rglob("*.cborseq")) for item in _entries(file)]
-    return Replica(name=str(path), entries=entries, receipts=bundle.receipts, document=bundle.document)
+    return Replica(
+        name=str(path),
+        ledgers=bundle.journals(),
+        entries=entries,
+        receipts=bundle.receipts,
+        document=bundle.document,
+    )
 
 
 def _entries(path: Path) -> list[bytes]:

@@ -11,14 +11,15 @@ from dataclasses import field, replace
 from typing import Literal
 
 from fleetctl.diagnostics import code
-from fleetctl.engine.context import META_STREAM, Engine, check_identity, usage_stream
+from fleetctl.engine.context import META_JOURNAL, META_STREAM, Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.journal import keep_document
 from fleetctl.engine.journals import parts
 from fleetctl.engine.rebuild import rebuild_in
 from fleetctl.engine.reopening import reopen
 from fleetctl.engine.settling import settle, unheld
+from fleetctl.engine.stands import KINDS, Kind, Replica, Stand, Survey
 from fleetctl.engine.streams import read_usages, verify_stream
-from fleetctl.engine.survey import KINDS, Kind, Replica, Stand, Survey, survey
+from fleetctl.engine.survey import survey
 from fleetctl.engine.witnessing import Witnessed, witness_heads
 from fleetctl.errors import SafetyRefused, Stale, Tampered
 from fleetctl.frozen import dataclass
@@ -148,7 +149,7 @@ def _under_lock(engine: Engine, tx: Writer, found: Survey, losses: tuple[Loss, .
     for content in found.documents.values():
         keep_document(tx, content)
     regained = tuple(item for stand in found.stands if (item := _append(engine, tx, stand)) is not None)
-    _follow_rotations(tx, found)
+    _put_in_force(tx, found)
     rebuild_in(engine, tx, new_from)
     opened: tuple[str, ...] = ()
     place = None
@@ -177,6 +178,8 @@ def _append(engine: Engine, tx: Writer, stand: Stand) -> Regained | None:
     elif (stored.length, stored.head) != (stand.kept.length, stand.kept.address):
         tx.rewind(stand.stream, stand.kept.length, stand.kept.address)
     elif not stand.added:
+        if stand.closed and not stored.closed:
+            tx.close_stream(stand.stream)
         return None
     elif stored.closed:
         tx.rewind(stand.stream, stored.length, stored.head)
@@ -201,11 +204,13 @@ def _append(engine: Engine, tx: Writer, stand: Stand) -> Regained | None:
     )
 
 
-def _follow_rotations(tx: Writer, found: Survey) -> None:
-    """The stream in force is the last that the journal speaks of."""
+def _put_in_force(tx: Writer, found: Survey) -> None:
+    """The last journal, and the last stream of usage that it speaks of."""
     in_force = found.stands[-1].stream
     if usage_stream(tx) != in_force:
         tx.set_meta(META_STREAM, in_force)
+    if journal_stream(tx) != found.journal_in_force:
+        tx.set_meta(META_JOURNAL, found.journal_in_force)
 
 
 def _stored(stream: str, sealed: bytes) -> StoredReceipt:

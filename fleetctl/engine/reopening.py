@@ -9,9 +9,9 @@ from typing import Any, cast
 from fleetctl.canonical import Digest, canonical_bytes, sha256_hex
 from fleetctl.engine.context import META_JOURNAL, META_STREAM, Engine, journal_stream, usage_stream
 from fleetctl.engine.journal import append_sealed, keep_document, sealing_time, write_journal
+from fleetctl.engine.stands import KINDS, Kind, Stand, Survey, Wanted
 from fleetctl.engine.state import sealed_state
 from fleetctl.engine.streams import head_of, last_at_ms, verify_stream
-from fleetctl.engine.survey import KINDS, Kind, Stand, Survey, Wanted
 from fleetctl.ledger.chain import Head, Sealed, empty, genesis, seal
 from fleetctl.ledger.entries import Admitted, Recovered
 from fleetctl.ledger.usage import Fold

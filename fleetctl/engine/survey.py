@@ -1,4 +1,4 @@
-"""How far a state has its ledgers, how far they can be had, and what speaks of more: what a recovery is decided on.
+"""Looking at a state for a recovery: how far it has its ledgers, how far they can be had, and what speaks of more.
 
 Nothing is written here. What is on offer (rows of this state behind a break, replicas, entries that witnesses were shown) is a heap
 that links put in order; what speaks of more is receipts of witnesses, the journal's pins and the state's own record of its heads.
@@ -6,27 +6,28 @@ that links put in order; what speaks of more is receipts of witnesses, the journ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
-from typing import Final, Literal
+from typing import Any
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import ENTITLEMENTS, Engine, check_identity, check_open, journal_stream, usage_stream
 from fleetctl.engine.journals import parts
 from fleetctl.engine.pieces import Piece, Pieces
+from fleetctl.engine.stands import End, Kind, Replica, Stand, Survey, Wanted, cut, head_in, reaches
 from fleetctl.engine.streams import journal_events
 from fleetctl.engine.witnessing import read_settings, roster
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused
-from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import ADDRESS_BYTES, Head, empty
 from fleetctl.ledger.documents import named_documents
-from fleetctl.ledger.entries import JournalEvent, Recovered, Rotated
-from fleetctl.ledger.identifiers import LedgerId, stream_of
+from fleetctl.ledger.entries import Event, JournalEvent, Recovered, Rotated
+from fleetctl.ledger.identifiers import LedgerId, is_ledger_id, kind_of, steward_of, stream_of
 from fleetctl.ledger.receipts import MAX_RECEIPTS, Judged, WitnessKey, judge, read_receipt
 from fleetctl.ledger.statement import BadStatement
 from fleetctl.ledger.verify import Verification, examine
-from fleetctl.ports import Reader, StreamHead
+from fleetctl.ports import Reader
 
 REPLICA_FORKS = code(
     "replica-forks",
@@ -40,83 +41,6 @@ STEWARD_KEY_CHANGED = code(
     trigger="`ledger recover` on an engine whose first entries do not verify under the steward's configured key",
     exit_code=3,
 )
-
-Kind = Literal["journal", "entitlements"]
-KINDS: Final[tuple[Kind, ...]] = ("journal", "entitlements")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
-    """Entries, receipts and documents from outside this state, as they came. `name` is for people."""
-
-    name: str
-    entries: Sequence[bytes] = field(repr=False)
-    receipts: Sequence[bytes] = field(default=(), repr=False)
-    document: Callable[[str], bytes | None] = lambda _digest: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A head that somebody says a ledger has. `receipt` is a witness's word for it; without one it is this state's own."""
-
-    head: Head
-    who: str
-    why: str = ""
-    """Why it cannot be had; empty while that is not known."""
-    receipt: bytes | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
-    """One stream. `kept` are the sound entries of this state, `whole` is with `added` behind them, `missing` lies beyond or beside.
-
-    `stored` is the state's own record, None for a stream that it does not know. `closed`: another one follows it.
-    """
-
-    kind: Kind
-    stream: str
-    stored: StreamHead | None
-    kept: Head
-    whole: Head
-    added: tuple[Piece, ...] = field(repr=False)
-    missing: tuple[Wanted, ...]
-    closed: bool
-    receipts: tuple[bytes, ...] = field(repr=False)
-    """Receipts that hold for `whole`."""
-
-    @property
-    def sound(self) -> bool:
-        """Whether the state has it as it should be, with nothing to add."""
-        stored = self.stored
-        return (
-            not self.added
-            and not self.missing
-            and stored is not None
-            and (stored.length, stored.head) == (self.kept.length, self.kept.address)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """Every stream, the journal in force first, then those of usage in their order."""
-
-    stands: tuple[Stand, ...]
-    heads: tuple[StreamHead, ...]
-    """The state's streams when it was read."""
-    documents: Mapping[str, bytes] = field(repr=False)
-    """Documents that the state lacks and a replica has."""
-    undocumented: tuple[str, ...]
-    """Documents that entries of this state name, and that nobody has."""
-    notes: tuple[str, ...]
-
-    @property
-    def nothing(self) -> bool:
-        """Whether there is nothing to recover."""
-        return not self.documents and not self.undocumented and all(item.sound for item in self.stands)
-
-    def lost(self, kind: Kind) -> tuple[Stand, ...]:
-        """Streams of a kind that something is missing of for good."""
-        return tuple(item for item in self.stands if item.kind == kind and item.missing)
 
 
 def survey(engine: Engine, replicas: Sequence[Replica]) -> Survey:
@@ -155,31 +79,96 @@ class _Surveyor:
             self._local[name] = self._examined(name)
         for replica in self.replicas:
             self.pieces.add(replica.name, replica.entries)
-        journal = self._stand("journal", journal_stream(self.reader), (), closed=False)
-        events = list(self._journal(journal))
-        stands = [journal]
-        streams = usage_streams(self.engine, events)
-        in_force = usage_stream(self.reader)
-        if in_force not in streams:  # the entries that opened it are lost
-            streams[in_force] = None
-        for index, (stream, ended) in enumerate(streams.items()):
-            last = index == len(streams) - 1
-            said = self._pinned(events, stream) if last else [Wanted(head=ended, who="the journal")] if ended else []
-            if last or ended is not None:  # what a recovery gave up is not looked for again
-                stands.append(self._stand("entitlements", stream, said, closed=not last))
+        journals = self._journals()
+        before, events = self._events(journals)
         undocumented = tuple(
             digest
-            for event in islice(events, journal.kept.length)
+            for event in islice(events, before + journals[0].kept.length)
             for digest in map(bytes.hex, named_documents(event))
             if self._document(digest) is None
         )
         return Survey(
-            stands=tuple(stands),
+            stands=(*journals, *self._usage(events)),
             heads=heads,
             documents=self.documents,
             undocumented=undocumented,
             notes=(*self.notes, *self._unusable()),
         )
+
+    def _journals(self) -> list[Stand]:
+        """The journal in force, and those that recoveries opened after it which this state does not know."""
+        stand = self._stand("journal", journal_stream(self.reader), (), closed=False)
+        found: list[Stand] = []
+        while (after := self._goes_on(stand, {item.stream for item in found})) is not None:
+            ended, ledger = after
+            found.append(cut(stand, ended))
+            stand = self._stand("journal", stream_of(ledger), (), closed=False)
+        return [*found, stand]
+
+    def _goes_on(self, stand: Stand, passed: set[str]) -> tuple[Head, LedgerId] | None:
+        """Where a journal was closed by a recovery, and the journal that this opened; None for the last. Raises NotVerified for two."""
+        spoken_of = {item for replica in self.replicas for item in replica.ledgers}
+        spoken_of |= {_ledger_of(sealed) or "" for sealed in self.offered}
+        spoken_of |= {str(self.engine.ledger(item.stream)) for item in self.reader.receipts()}
+        known = {*passed, stand.stream, *(item.stream for item in self.reader.streams())}
+        found: list[tuple[Head, LedgerId]] = []
+        for name in sorted(filter(is_ledger_id, spoken_of)):
+            ledger = LedgerId(name)
+            if steward_of(ledger) != self.engine.steward or kind_of(ledger) != "journal" or stream_of(ledger) in known:
+                continue
+            for piece in self.pieces.after(empty(ledger)):
+                account = self._account(piece.event)
+                ended = head_in(account, "journal") if account else None
+                if ended is not None and reaches(stand, ended):
+                    found.append((ended, ledger))
+        if len(found) > 1:
+            raise NotVerified(
+                REPLICA_FORKS.at(
+                    f"{' and '.join(ledger for _, ledger in found)} both go on from {stand.whole.ledger}: two recoveries of one state. "
+                    "Find out which one was witnessed, and recover without the other"
+                )
+            )
+        return found[0] if found else None
+
+    def _account(self, event: Event) -> dict[str, Any] | None:
+        """What a `recovered` entry says of what was kept and lost; None for another entry, or where nobody has it."""
+        if not isinstance(event, Recovered) or not event.evidence:
+            return None
+        content = self._document(event.evidence[0].hex())
+        try:
+            account = json.loads(content or b"null")
+        except (ValueError, RecursionError):
+            return None
+        return account if isinstance(account, dict) else None
+
+    def _usage(self, events: Sequence[JournalEvent]) -> Iterator[Stand]:
+        """The streams of usage that the journal speaks of."""
+        streams = self._usage_streams(events)
+        in_force = usage_stream(self.reader)
+        if in_force not in streams:  # the entries that opened it are lost
+            streams[in_force] = None
+        for index, (stream, ended) in enumerate(streams.items()):
+            if index == len(streams) - 1:
+                yield self._stand("entitlements", stream, self._pinned(events, stream), closed=False)
+            elif ended is not None:
+                said = Wanted(head=ended.head, who="the journal")
+                stand = self._stand("entitlements", stream, [said], closed=True)
+                yield cut(stand, ended.head) if ended.given_up and reaches(stand, ended.head) else stand
+
+    def _usage_streams(self, events: Iterable[JournalEvent]) -> dict[str, End | None]:
+        """The streams of usage in order, with where each was closed: None for the last, and where nobody can say."""
+        found: dict[str, End | None] = {ENTITLEMENTS: None}
+        for event in events:
+            if isinstance(event, Rotated):
+                closed = Head(ledger=event.from_ledger, length=event.from_length, address=event.from_head)
+                found[stream_of(event.from_ledger)] = End(closed, given_up=False)
+                found.setdefault(stream_of(event.to_ledger), None)
+            elif isinstance(event, Recovered) and stream_of(event.ledger) not in found:
+                given_up = head_in(self._account(event) or {}, "entitlements")
+                if given_up is not None and stream_of(given_up.ledger) in found:
+                    found[stream_of(given_up.ledger)] = End(given_up, given_up=True)
+                found[stream_of(event.ledger)] = None
+        return found
 
     def _examined(self, stream: str) -> Verification:
         """What this state has of a stream; what lies behind its first fault goes to the heap."""
@@ -361,13 +350,15 @@ class _Surveyor:
                         )
                     )
 
-    def _journal(self, stand: Stand) -> Iterator[JournalEvent]:
-        """The events of the whole journal, in order, as far as it can be had."""
-        for part in parts(self.engine, self.reader):
-            own = journal_events(self.engine, self.reader, part.stream)
-            most = stand.kept.length if part.stream == stand.stream else part.length
-            yield from (event for _, event in islice(own, most))
-        yield from (piece.event for piece in stand.added if isinstance(piece.event, JournalEvent))
+    def _events(self, journals: Sequence[Stand]) -> tuple[int, list[JournalEvent]]:
+        """The events of the whole journal, in order, as far as it can be had; and how many are before the stream in force."""
+        *earlier, in_force = parts(self.engine, self.reader)
+        found: list[JournalEvent] = []
+        for part, most in (*((part, part.length) for part in earlier), (in_force, journals[0].kept.length)):
+            found += [event for _, event in islice(journal_events(self.engine, self.reader, part.stream), most)]
+        for stand in journals:
+            found += [piece.event for piece in stand.added if isinstance(piece.event, JournalEvent)]
+        return in_force.start, found
 
     def _pinned(self, events: Sequence[JournalEvent], stream: str) -> list[Wanted]:
         """What the journal's last word on usage is, where it is about this stream."""
@@ -388,22 +379,6 @@ class _Surveyor:
 
 _OWN_RECORD = "this state's own record"
 _CONTRADICTIONS = ("fork", "witness-equivocation")
-
-
-def usage_streams(engine: Engine, events: Iterable[JournalEvent]) -> dict[str, Head | None]:
-    """The streams of usage that a journal speaks of, in order, with the head that each was closed at.
-
-    None: the last one, and those that a recovery gave up.
-    """
-    found: dict[str, Head | None] = {ENTITLEMENTS: None}
-    for event in events:
-        if isinstance(event, Rotated):
-            closed = Head(ledger=event.from_ledger, length=event.from_length, address=event.from_head)
-            found[stream_of(event.from_ledger)] = closed
-            found.setdefault(stream_of(event.to_ledger), None)
-        elif isinstance(event, Recovered):
-            found.setdefault(stream_of(event.ledger), None)
-    return found
 
 
 def _ledger_of(sealed: bytes) -> str | None:

@@ -35,7 +35,7 @@ from fleetctl.engine import (
 )
 from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine
-from fleetctl.engine.survey import Replica
+from fleetctl.engine.stands import Replica
 from fleetctl.errors import FleetctlError
 from fleetctl.ledger.entries import Applied
 from fleetctl.model.bodies import MarketPoolBody, OfferBody, PoolBody, ProcurementBody, SettingsBody, SiteBody

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from fleetctl.engine import builders, calls, claims, drifting, reservations
 from fleetctl.engine.context import Engine
 from fleetctl.engine.ledgers import bundle
 from fleetctl.engine.recovery import Recovery, recover
-from fleetctl.engine.survey import Replica
+from fleetctl.engine.stands import Replica
 from fleetctl.ledger.fetching import split
 from fleetctl.model.bodies import SettingsBody
 from fleetctl.pool1.claim import Figure
@@ -127,6 +128,7 @@ def replica_of(engine: Engine, name: str = "replica") -> Replica:
     documents = {Path(path).stem: data for path, data in files.items() if path.startswith("documents/")}
     return Replica(
         name=name,
+        ledgers=json.loads(files["names.json"])["journals"],
         entries=[item for path, data in files.items() if path.endswith(".cborseq") for item in split(data)],
         receipts=[data for path, data in files.items() if path.startswith("receipts/")],
         document=documents.get,

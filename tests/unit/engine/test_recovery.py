@@ -15,15 +15,15 @@ from fleetctl.engine.history import engine_history
 from fleetctl.engine.ledgers import audit_engine
 from fleetctl.engine.planning import Source
 from fleetctl.engine.rebuild import rebuild
+from fleetctl.engine.stands import Replica
 from fleetctl.engine.streams import read_usages
-from fleetctl.engine.survey import Replica
 from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Tampered
 from fleetctl.ledger.entries import Admitted
 from tests.support import engines as te
 from tests.support import inprocess as tw
 from tests.support import recoveries as tr
-from tests.support.ledgers import signer
+from tests.support.ledgers import AT_MS, signer
 
 
 @pytest.fixture(scope="module")
@@ -500,3 +500,40 @@ def test_rows_of_a_closed_window_come_back(tmp_path: Path) -> None:
     assert tr.recovered(engine).result == "recovered"
     assert tr.rows(engine) == tr.rows(past.whole)
     check_works(engine)
+
+
+# ------------------------------------------------------------------------------ set back beyond an earlier recovery
+
+GIVE_UP = ["lose-entries:ledger/journal", "lose-entries:ledger/entitlements"]
+
+
+@pytest.mark.parametrize("what", ["journal", "both"])
+def test_what_came_after_an_earlier_loss_comes_back_with_it(past: tr.Past, what: str) -> None:
+    """The backup is from before the loss; a replica has the account of it, and the streams that it opened."""
+    assert isinstance(past.witness.state, tw.MemoryState)
+    if what == "both":
+        past.witness.state.kept.clear()
+    engine = past.restored()
+    tr.recovered(engine, accept=GIVE_UP[: 1 if what == "journal" else 2])
+    te.applied(engine, te.one_pool(5), accept=["share:fleet/eu"])
+    tr.admit(engine, "after")
+    te.witness(engine)
+    replica = tr.replica_of(engine)
+    again = past.restored(name="again")
+    with pytest.raises(SafetyRefused, match="unaccepted-loss"):
+        tr.recovered(again)
+    done = tr.recovered(again, replica)
+    assert (done.result, done.given_up) == ("recovered", ())
+    assert tr.rows(again) == tr.rows(engine)
+    check_works(again)
+    assert tr.recovered(again, replica).result == "nothing-to-do"
+
+
+def test_of_two_recoveries_of_one_state_neither_is_chosen(past: tr.Past) -> None:
+    replicas = []
+    for name in ("one", "two"):
+        engine = past.restored(name=name, witnesses=(past.witness,), clock=te.ToldClock(AT_MS + len(replicas) * 60_000))
+        tr.recovered(engine, accept=GIVE_UP)
+        replicas.append(tr.replica_of(engine, name))
+    with pytest.raises(NotVerified, match="both go on from root-steward/journal"):
+        tr.recovered(past.restored(), *replicas)
