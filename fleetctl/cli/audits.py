@@ -129,7 +129,7 @@ def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False, windows: 
 
     resume = None
     if known.resume is not None:
-        document = parse_json(read_bytes(known.resume, MAX_DOCUMENT))
+        document = parse_json(read_bytes(known.resume, MAX_DOCUMENT), where=str(known.resume))
         for at in (ledger, *windows):
             try:
                 found = parse_resume(document, at)

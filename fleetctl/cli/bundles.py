@@ -76,7 +76,7 @@ class Bundle:
 
     def _names(self) -> dict[str, Any]:
         path = self.folder / "names.json"
-        data = parse_json(read_regular(path, MAX_DOCUMENT)) if path.is_file() else {}
+        data = parse_json(read_regular(path, MAX_DOCUMENT), where=str(path)) if path.is_file() else {}
         return data if isinstance(data, dict) else {}
 
     def names(self) -> dict[str, str]:

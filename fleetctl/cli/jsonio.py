@@ -41,7 +41,7 @@ def answer_one(answer: Answer, file: str) -> int:
     """The answer to the one document in `file` (`-`: standard input). Raises BadInput, Unreachable."""
     with _opened(file) as source:
         data = source.read(MAX_DOCUMENT + 1)
-    write(json_text(answer(parse_json(data))))
+    write(json_text(answer(parse_json(data, where="" if file == "-" else file))))
     return 0
 
 
@@ -60,21 +60,23 @@ def answer_lines(answer: Answer, file: str) -> int:
     return failed
 
 
-def parse_json(data: bytes) -> object:
-    """One JSON value. Raises BadInput."""
+def parse_json(data: bytes, *, where: str = "") -> object:
+    """One JSON value. `where` is the file it is from, for the refusal. Raises BadInput."""
     if len(data) > MAX_DOCUMENT:
-        raise BadInput(JSON_UNREADABLE.at(f"it is over {MAX_DOCUMENT} bytes; give less at once"))
+        raise _unreadable(where, f"it is over {MAX_DOCUMENT} bytes; give less at once")
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
         if _SURROGATE.search(data):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         return value
     except RecursionError:
-        raise BadInput(
-            JSON_UNREADABLE.at("it is nested too deeply; nothing here needs more than a few levels")
-        ) from None
+        raise _unreadable(where, "it is nested too deeply; nothing here needs more than a few levels") from None
     except ValueError as error:
-        raise BadInput(JSON_UNREADABLE.at(f"{_why(error, data)}; give one JSON object in UTF-8")) from None
+        raise _unreadable(where, f"{_why(error, data)}; give one JSON object in UTF-8") from None
+
+
+def _unreadable(where: str, detail: str) -> BadInput:
+    return BadInput(JSON_UNREADABLE.at(f"{where}: {detail}" if where else detail))
 
 
 def _why(error: ValueError, data: bytes) -> str:

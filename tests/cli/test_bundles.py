@@ -65,3 +65,11 @@ def test_a_bundle_of_an_unused_engine_says_whose_it_may_be_and_asks_who_is_expec
         (home.work / "bundle" / "names.json").write_text(said, encoding="utf-8")
         (found,) = home.json(*command, exit=64)["diagnostics"]
         assert found["detail"].endswith("whose ledger it is; give its steward's id with --steward")
+
+
+def test_a_table_of_names_that_is_no_json_is_named(home: Home, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(home.work / "bundle", bundle)
+    (bundle / "names.json").write_text('{"objects": 5')
+    told = verified(home, bundle, 1)["diagnostics"]
+    assert [item["code"] for item in told] == ["json-unreadable"] and "names.json: " in told[0]["detail"]
