@@ -20,7 +20,7 @@ from fleetctl.model.live import DIRTY, ObjectKey, Snapshot
 from fleetctl.plan.context import Surroundings, plan_context
 from fleetctl.plan.dangers import check_sealable
 from fleetctl.plan.planfile import PlanFile, plan_file
-from fleetctl.plan.planner import Plan, make_plan
+from fleetctl.plan.planner import REMOVED_LIVE, Plan, make_plan
 from fleetctl.plan.provenance import Provenance
 from fleetctl.ports import Reader
 
@@ -89,12 +89,16 @@ def plan_fleet(engine: Engine, fleet: Fleet, source: Source, *, host: str, accep
 
 
 def _drifted(plan: Plan) -> dict[ObjectKey, tuple[str, list[tuple[str | None, Any]]]]:
-    """The fields of each object that moved on the live side, with what they are there."""
+    """The fields of each object that moved on the live side, with what they are there; None for one that was removed there."""
     found: dict[ObjectKey, tuple[str, list[tuple[str | None, Any]]]] = {}
     for item in plan.operations:
-        moved = [(entry.field, entry.live) for entry in plan.fields.get(item.label, ()) if entry.cause != "change"]
+        moved: list[tuple[str | None, Any]] = [
+            (entry.field, entry.live) for entry in plan.fields.get(item.label, ()) if entry.cause != "change"
+        ]
+        if item.verb == "create" and item.reason == REMOVED_LIVE:
+            moved = [(None, None)]
         if moved:
-            found[item.kind, item.id] = (item.key, [*moved])
+            found[item.kind, item.id] = (item.key, moved)
     return found
 
 

@@ -36,7 +36,8 @@ class Culprit:
 class Surroundings:
     """What is known of the moment and place of planning. `commit` carries `+dirty` when files were uncommitted.
 
-    `culprits` are those of the fields that drifted; who is not there did nothing through the engine.
+    `culprits` are those of the fields that drifted, and of the objects that are made again because somebody removed them;
+    who is not there did nothing through the engine.
     """
 
     at: UnixMs
@@ -86,6 +87,9 @@ def plan_context(plan: Plan, fleet: Fleet, snapshot: Snapshot, around: Surroundi
     }
     if around.commit is not None:
         context["commit"] = around.commit
+    gone = {label: who.to_json() for (label, name), who in around.culprits.items() if name is None}
+    if gone:
+        context["removed"] = gone
     return cast("dict[str, Json]", context)
 
 

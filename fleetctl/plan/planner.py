@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
 from fleetctl.capacity.decide import Actor
 from fleetctl.capacity.identity import owner_of
@@ -49,6 +49,10 @@ from fleetctl.units import UnixMs, end_of_date_ms
 
 _MS_PER_MINUTE = 60_000
 _IRREVERSIBLE = frozenset({"pool", "order", "transfer"})
+
+
+REMOVED_LIVE: Final = "removed live"
+"""The reason of a creation of what the fleet had made and somebody else removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +271,7 @@ class _Drafts:
                 after=_declared_state(item, body),
                 precondition=Precondition(absent=tombstone.version if tombstone else 0, requires=item.requires),
                 reversible=True,
-                reason="declared" if tombstone is None or tombstone.last_applied_json is None else "removed live",
+                reason="declared" if tombstone is None or tombstone.last_applied_json is None else REMOVED_LIVE,
             ),
             body,
             declared=declared,

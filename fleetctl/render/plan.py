@@ -248,7 +248,7 @@ def operation_block(
     if item.verb in ("remove", "release", "adopt") and item.reason:
         notes.append(item.reason)
     if item.verb == "create" and item.reason not in ("declared", "called", ""):
-        notes.append(item.reason)
+        notes.append(": ".join(part for part in (item.reason, (causes or {}).get("", "")) if part))
     if not item.reversible:
         notes.append("cannot be undone")
     return Change(
@@ -289,7 +289,10 @@ def _unfolded(path: str, before: Any, after: Any, whole_lists: bool) -> Iterator
 
 
 def _causes(context: Loose, item: Operation) -> dict[str, str]:
-    return {entry.text("field"): _cause(entry) for entry in context.nested("fields").objects(item.label)}
+    """What moved each field; under the empty name who removed an object that is made again."""
+    gone = context.nested("removed").nested(item.label)
+    who = {"": _by(gone)} if item.verb == "create" and gone.text("who") else {}
+    return who | {entry.text("field"): _cause(entry) for entry in context.nested("fields").objects(item.label)}
 
 
 def _cause(entry: Loose) -> str:
@@ -297,9 +300,11 @@ def _cause(entry: Loose) -> str:
     cause = entry.text("cause")
     if cause not in ("drift", "both"):
         return CAUSES.get(cause, "")
-    who = entry.text("who")
-    by = f"by {mover_words(who, entry.text('when'), entry.integer('entry'))}" if who else NOBODY_DID
-    return f"{CAUSES[cause]}: {by}"
+    return f"{CAUSES[cause]}: {_by(entry) if entry.text('who') else NOBODY_DID}"
+
+
+def _by(entry: Loose) -> str:
+    return f"by {mover_words(entry.text('who'), entry.text('when'), entry.integer('entry'))}"
 
 
 def _ignored(context: Loose) -> Iterator[Block]:

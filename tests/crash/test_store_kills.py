@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from fleetctl.canonical import sha256_hex
 from fleetctl.model.changes import Event
 from fleetctl.ports import Reader, Store, Writer
+from tests.support.processes import KILLED, in_child
 from tests.support.stores import IMPLEMENTATIONS, CrashingStore, Implementation, pool
 
 GENESIS, HEADS = b"g" * 32, [b"a" * 32, b"b" * 32]
@@ -47,20 +47,6 @@ def applied(reader: Reader) -> int:
     return head.length
 
 
-def in_child(work: Callable[[], None]) -> int:
-    """Exit status of a fork that does the work: 0, 1, or the negative signal that ended it."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
 @pytest.fixture(params=sorted(IMPLEMENTATIONS))
 def kind(request: pytest.FixtureRequest) -> Implementation:
     return IMPLEMENTATIONS[request.param]
@@ -85,7 +71,7 @@ def test_a_kill_at_any_write_leaves_whole_transactions(kind: Implementation, tmp
     for point in range(1, points + 1):
         folder = started(kind, tmp_path / str(point))
         ended = in_child(lambda folder=folder, point=point: both(CrashingStore(kind.open(folder), point)))  # type: ignore[misc]  # defaults bind the loop's values
-        assert ended == -signal.SIGKILL
+        assert ended == KILLED
         store = kind.open(folder)
         with store.read() as reader:
             assert applied(reader) == point // 7
@@ -114,7 +100,7 @@ def test_a_creation_cut_short_can_be_done_again(kind: Implementation, tmp_path: 
         kind.create(tmp_path)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert in_child(create_and_die) == -signal.SIGKILL
+    assert in_child(create_and_die) == KILLED
     store = kind.create(tmp_path)
     with store.write(WAIT) as writer:
         writer.set_meta("engine", "eng_1")

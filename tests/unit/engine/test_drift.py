@@ -22,6 +22,9 @@ from fleetctl.model.bodies import OfferBody, PoolBody
 from fleetctl.model.declared import Declared, Fleet, IgnoredDrift
 from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.plan.context import Culprit
+from fleetctl.render.plan import plan_document
+from fleetctl.render.text import to_text
+from fleetctl.units import UnixMs, format_ms
 from tests.support import engines as te
 from tests.support.ledgers import AT_MS
 
@@ -113,6 +116,19 @@ def test_of_two_who_moved_one_object_each_is_named_for_his_own_field(engine: Eng
         ("policy.maxPendingMs", "drift", BOB, 2),
         ("protect", "drift", "local:eve@desk", 3),
     }
+
+
+def test_a_plan_says_who_removed_what_it_makes_again(engine: Engine) -> None:
+    by_bob(engine, builders.unoffering(te.POOL_A, "acme"))
+    file = plan_fleet(engine, WHOLE, Source(), host="host").file
+    assert [(item.verb, item.label, item.reason) for item in file.body.operations] == [
+        ("create", "offer/pool-a/acme", "removed live")
+    ]
+    assert file.context["removed"] == {
+        "offer/pool-a/acme": {"who": BOB, "when": format_ms(UnixMs(AT_MS + 5_000)), "entry": 1}
+    }
+    shown = to_text(plan_document(file, now_ms=AT_MS, apply_with=[]), columns=200)
+    assert "+ create offer/pool-a/acme  (removed live: by local:bob@laptop (self-declared) at " in shown
 
 
 def test_what_was_edited_behind_the_engine_nobody_did_through_it(engine: Engine) -> None:
