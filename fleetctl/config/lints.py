@@ -17,6 +17,7 @@ from fleetctl.diagnostics import REGISTRY, Code, code
 from fleetctl.model.bodies import EntitlementBody, OfferBody, PoolBody
 from fleetctl.model.declared import Declared, IgnoredDrift
 from fleetctl.model.ids import object_name
+from fleetctl.units import format_duration
 
 
 def _lint(name: str, summary: str, *, trigger: str) -> Code:
@@ -37,6 +38,11 @@ INTERIOR_LIMIT = _lint(
     "interior-limit",
     "A limit on an entitlement with children does not bind them",
     trigger="a limit on an interior node of the entitlement tree",
+)
+PERIODS_DIFFER = _lint(
+    "periods-differ",
+    "Two root entitlements have different periods",
+    trigger="`period: 7d` on one root and `30d` on another: there is one ledger, and a rotation ends the window of both",
 )
 OWNER_QUOTA = _lint(
     "owner-quota-missing",
@@ -115,6 +121,7 @@ class Lints:
 def lint(objects: Sequence[Written], places: Places, lints: Lints, known: KnownPools) -> None:
     """All lints over objects, except those that the policy validators give."""
     _entitlements(objects, places, lints)
+    _periods(objects, places, lints)
     _pools(objects, places, lints, known)
     _offers(objects, places, lints, known)
 
@@ -147,6 +154,24 @@ def _entitlements(objects: Sequence[Written], places: Places, lints: Lints) -> N
         if body.limit_uj is not None:
             detail = f"`{item.name}` has children, and its limit is not enforced on them; put limits on the leaves"
             lints.add(INTERIOR_LIMIT, detail, places.key(here, "limit"), item=item)
+
+
+def _periods(objects: Sequence[Written], places: Places, lints: Lints) -> None:
+    """Roots whose period is longer than another's: the rotation that is due for that one sets them back early."""
+    periods = [
+        (body.period_ms, item)
+        for item in objects
+        if isinstance(body := item.declared.body, EntitlementBody) and body.period_ms is not None
+    ]
+    shortest, first = min(periods, key=lambda found: found[0], default=(None, None))
+    for period, item in periods:
+        if shortest is not None and first is not None and period > shortest:
+            detail = (
+                f"`{item.name}` has {format_duration(period)} and `{first.name}` {format_duration(shortest)}; a rotation after "
+                f"{format_duration(shortest)} ends the window of `{item.name}` early and is a danger: write one period, or use an "
+                "engine for each"
+            )
+            lints.add(PERIODS_DIFFER, detail, places.value((item.section, item.name, "period")), item=item)
 
 
 def _pools(objects: Sequence[Written], places: Places, lints: Lints, known: KnownPools) -> None:
