@@ -107,7 +107,7 @@ def test_a_receipt_is_handed_on_as_it_came() -> None:
 )
 def test_what_is_no_receipt_for_what_was_asked(body: bytes) -> None:
     error = error_of(say(200, body))
-    assert type(error) is NotVerified and error.code == "witness-bad-answer"
+    assert isinstance(error, NotVerified) and error.code == "witness-bad-answer"
 
 
 @pytest.mark.parametrize(
