@@ -263,6 +263,8 @@ def openings(engine: Engine, reader: Reader) -> Iterator[tuple[str, int, Rotated
     """(stream, index, event) of every journal entry that may have opened an entitlement stream, in every journal, in order, parsed but
     not verified. Raises Tampered.
     """
+    if usage_stream(reader) == ENTITLEMENTS:  # no name is used twice, so the first window was never left
+        return
     for item in reader.streams():
         if kind_of(engine.ledger(item.stream)) == "journal":
             for index, data in enumerate(reader.entries(item.stream)):
