@@ -20,13 +20,12 @@ from fleetctl.engine.settling import settle, unheld
 from fleetctl.engine.stands import KINDS, Kind, Replica, Stand, Survey
 from fleetctl.engine.streams import read_usages, verify_stream
 from fleetctl.engine.survey import survey
-from fleetctl.engine.witnessing import Witnessed, witness_heads
+from fleetctl.engine.witnessing import Witnessed, stored_receipt, witness_heads
 from fleetctl.errors import SafetyRefused, Stale, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import genesis
 from fleetctl.ledger.documents import DOCUMENT_MISSING
-from fleetctl.ledger.receipts import read_receipt
-from fleetctl.ports import StoredReceipt, Writer
+from fleetctl.ports import Writer
 
 UNACCEPTED_LOSS = code(
     "unaccepted-loss",
@@ -190,10 +189,9 @@ def _append(engine: Engine, tx: Writer, stand: Stand) -> Regained | None:
             expected_head=stand.kept.address,
             entries=[(piece.sealed, piece.address) for piece in stand.added],
         )
-    if verify_stream(engine, tx, stand.stream).tip != stand.whole:
-        raise AssertionError("what was appended is not what was surveyed")
+    assert verify_stream(engine, tx, stand.stream).tip == stand.whole, "what is appended is what was surveyed"
     for sealed in stand.receipts:
-        tx.put_receipt(_stored(stand.stream, sealed))
+        tx.put_receipt(stored_receipt(stand.stream, sealed))
     if stand.closed:
         tx.close_stream(stand.stream)
     return Regained(
@@ -211,15 +209,3 @@ def _put_in_force(tx: Writer, found: Survey) -> None:
         tx.set_meta(META_STREAM, in_force)
     if journal_stream(tx) != found.journal_in_force:
         tx.set_meta(META_JOURNAL, found.journal_in_force)
-
-
-def _stored(stream: str, sealed: bytes) -> StoredReceipt:
-    receipt, _ = read_receipt(sealed)
-    return StoredReceipt(
-        stream=stream,
-        witness=receipt.witness,
-        length=receipt.length,
-        head=receipt.head,
-        at_ms=receipt.at_ms,
-        sealed=sealed,
-    )

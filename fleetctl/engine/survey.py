@@ -18,13 +18,13 @@ from fleetctl.engine.journals import parts
 from fleetctl.engine.pieces import Piece, Pieces
 from fleetctl.engine.stands import End, Kind, Replica, Stand, Survey, Wanted, cut, head_in, reaches
 from fleetctl.engine.streams import journal_events
-from fleetctl.engine.witnessing import read_settings, roster
+from fleetctl.engine.witnessing import judged_against, read_settings, roster
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused
 from fleetctl.ledger.chain import ADDRESS_BYTES, Head, empty
 from fleetctl.ledger.documents import named_documents
 from fleetctl.ledger.entries import Event, JournalEvent, Recovered, Rotated
 from fleetctl.ledger.identifiers import LedgerId, is_ledger_id, kind_of, steward_of, stream_of
-from fleetctl.ledger.receipts import MAX_RECEIPTS, Judged, WitnessKey, judge, read_receipt
+from fleetctl.ledger.receipts import MAX_RECEIPTS, Judged, WitnessKey, read_receipt
 from fleetctl.ledger.statement import BadStatement
 from fleetctl.ledger.verify import Verification, examine
 from fleetctl.ports import Reader
@@ -229,21 +229,7 @@ class _Surveyor:
         sealed = [item.sealed for item in self.reader.receipts(stream)] + self._answers(kept)
         sealed += [item for item in self.offered if _ledger_of(item) == kept.ledger]
         sealed = list(dict.fromkeys(sealed))[-MAX_RECEIPTS:]
-        place = Verification(
-            ledger=kept.ledger,
-            length=kept.length,
-            head=kept.address,
-            first={},
-            faults=(),
-            fault_count=0,
-            start=0,
-            addresses=addresses,
-            fold=None,
-        )
-        steward, now = [self.engine.steward_key], self.engine.clock.now_ms()
-        return list(
-            zip(sealed, judge(sealed, place, steward_keys=steward, roster=self.roster, now_ms=now), strict=True)
-        )
+        return list(zip(sealed, judged_against(self.engine, kept, addresses, sealed, self.roster), strict=True))
 
     def _answers(self, kept: Head) -> list[bytes]:
         """What every witness signed last for a ledger; one that does not say is noted."""

@@ -355,6 +355,12 @@ def _accepted(engine: Engine, stream: str, sealed: bytes) -> StoredReceipt:
     receipt = found.receipt
     if receipt is None or found.verdict not in ("witnessed", "prefix"):
         raise NotVerified(RECEIPT_FAILED.at(f"its receipt is {found.verdict}: {found.detail}"))
+    return stored_receipt(stream, sealed)
+
+
+def stored_receipt(stream: str, sealed: bytes) -> StoredReceipt:
+    """A receipt as it is kept, with what it says of itself. Raises BadStatement for what is none."""
+    receipt, _ = read_receipt(sealed)
     return StoredReceipt(
         stream=stream,
         witness=receipt.witness,
@@ -363,6 +369,24 @@ def _accepted(engine: Engine, stream: str, sealed: bytes) -> StoredReceipt:
         at_ms=receipt.at_ms,
         sealed=sealed,
     )
+
+
+def judged_against(
+    engine: Engine, head: Head, addresses: bytes, receipts: Sequence[bytes], known: Sequence[WitnessKey], start: int = 0
+) -> list[Judged]:
+    """Verdicts on receipts, compared with a ledger of which only addresses are known: those from `start` on, the one before in front."""
+    place = Verification(
+        ledger=head.ledger,
+        length=head.length,
+        head=head.address,
+        first={},
+        faults=(),
+        fault_count=0,
+        start=start,
+        addresses=addresses,
+        fold=None,
+    )
+    return judge(receipts, place, steward_keys=[engine.steward_key], roster=known, now_ms=engine.clock.now_ms())
 
 
 def _on_chain(engine: Engine, reader: Reader, stream: str, place: Head) -> bool:
@@ -396,18 +420,7 @@ def _judge(engine: Engine, reader: Reader, stream: str, sealed: bytes, known: Se
     head = head_of(engine, reader, stream)
     length = _stated_length(sealed)
     at = _address_at(reader, head, length) if length <= head.length else head.address
-    place = Verification(
-        ledger=head.ledger,
-        length=head.length,
-        head=head.address,
-        first={},
-        faults=(),
-        fault_count=0,
-        start=min(length, head.length),
-        addresses=at,
-        fold=None,
-    )
-    (found,) = judge([sealed], place, steward_keys=[engine.steward_key], roster=known, now_ms=engine.clock.now_ms())
+    (found,) = judged_against(engine, head, at, [sealed], known, start=min(length, head.length))
     return found
 
 

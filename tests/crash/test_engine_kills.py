@@ -229,6 +229,18 @@ def future() -> Replica:
         return tr.replica_of(engine)
 
 
+@functools.cache
+def windows() -> Replica:
+    """The same engine after two rotations."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine = te.new_engine(Path(folder) / "engine", ROSTER)
+        tr.before(engine)
+        for window in ("w2", "w3"):
+            rotating.rotate(engine, window=window, accept=["reset-usage:ledger"])
+            admit(engine, f"in-{window}")
+        return tr.replica_of(engine)
+
+
 def recover(engine: Engine) -> str:
     return tr.recovered(engine, future()).result
 
@@ -352,6 +364,12 @@ COMMANDS: dict[str, Command] = {
     "sealed report": Command(run=report, answer="1", again="2"),
     "rebuild": Command(prepare=spoilt, run=lambda engine: str(rebuild.rebuild(engine)), answer="1", again="1"),
     "recover": Command(prepare=tr.before, run=recover, answer="recovered", again="nothing-to-do"),
+    "recover over rotations": Command(
+        prepare=tr.before,
+        run=lambda engine: tr.recovered(engine, windows()).result,
+        answer="recovered",
+        again="nothing-to-do",
+    ),
     "recover without the entries": Command(prepare=tr.before, run=give_up, answer="reopened", again="nothing-to-do"),
     "move": Command(
         run=lambda engine: answer_of(lambda: moving.close(engine, "elsewhere"), lambda _: "closed"),
