@@ -2,5 +2,5 @@
 
 Reading order: `context` (an open engine), `state` (snapshots and digests), `streams` (the ledgers as they stand),
 `journal` (one entry per change), `apply` (a plan, in numbered steps), `calls` (single commands), `claims`,
-`reservations`, `witnessing`, `verify`, `history`, `rebuild`, `initial`.
+`rotating` (the next window of the ledger, with `windows` and `continuing` beside it), `reservations`, `witnessing`, `verify`, `history`, `rebuild`, `initial`.
 """

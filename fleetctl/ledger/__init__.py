@@ -8,6 +8,7 @@ It knows bytes, not fleets, and does no I/O (`keyfiles` apart). Where to look:
 - `chain`        `empty(ledger)`, `seal(event, head, signer)`
 - `verify`       `verify(data, ledger=…, key=…)` raises; `examine(…)` answers the full report
 - `usage`        the fold of entitlement entries into usage, open claims and evidence
+- `windows`      what a rotation makes of open claims, and whether windows follow from each other
 - `checkpoint`   the sealed cache of that fold, and resuming from it
 - `receipts`     witness receipts: `issue`, `judge`, `grading`
 - `witness`      `advance`, the whole decision of `POST /v1/witness`; `build_request`, `chunks`, `parse_refusal` for its clients

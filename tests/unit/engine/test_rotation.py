@@ -163,6 +163,7 @@ def test_what_was_spent_is_charged_and_what_is_left_goes_on(case: dict[str, Any]
     check(engine)
 
 
+@pytest.mark.clause("pool/1 §7.11")
 def test_a_claim_is_named_as_before_and_its_sum_is_split(tmp_path: Path) -> None:
     """15 before the first rotation, 10 before the second, 38 in all: 15, 10 and 13 are charged."""
     engine, _ = made(tmp_path)

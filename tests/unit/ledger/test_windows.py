@@ -98,6 +98,7 @@ def test_long_claims_that_begin_alike_do_not_meet() -> None:
 FIGURES = st.integers(0, 2**63 - 1)
 
 
+@pytest.mark.clause("pool/1 §7.3", "pool/1 §7.5", "pool/1 §4.4")
 @given(FIGURES, FIGURES, FIGURES, st.sampled_from(GRADES), st.sampled_from(GRADES), st.integers(0, 2**64))
 def test_what_is_left_is_never_negative_never_better_and_never_more(
     reserved: int, borrowed: int, spent: int, grade: Grade, read: Grade, above: int
