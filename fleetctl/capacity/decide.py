@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
-from fleetctl.canonical import canonical_json
 from fleetctl.capacity import entitlements, market, offers, pools, sites, tenants
 from fleetctl.capacity.identity import next_key, owner_of, refuse_existing, refuse_ill_formed, refuse_unlike
 from fleetctl.capacity.refusals import (
@@ -70,10 +69,12 @@ _RULES: Mapping[Kind, Rules] = {
 }
 
 
-def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, body: Body | None = None) -> Changes:
+def decide(
+    working: Working, operation: Operation, actor: Actor, now: UnixMs, body: Body | None = None, text: str | None = None
+) -> Changes:
     """What one operation changes, given everything before it. Does not apply it.
 
-    `body` may hand in the decoded body of `operation.after`, to spare decoding it again. Raises EngineRefused in the
+    `body` may hand in the decoded body of `operation.after`, and `text` its canonical JSON, to spare making them again. Raises EngineRefused in the
     seed's codes, SafetyRefused for a protected object.
     """
     if not working.tenant_exists(actor.tenant):
@@ -86,7 +87,7 @@ def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, bo
     if operation.kind == "settings" and actor.fleet is not None:
         refuse(ACCESS_DENIED, "the engine's settings are changed by a command, never by a plan", operation.label)
     if operation.verb == "create":
-        return _create(working, operation, actor, now, body)
+        return _create(working, operation, actor, now, body, text)
     before = _owned(working, operation, actor)
     if before.archived:
         refuse(
@@ -109,7 +110,9 @@ def decide(working: Working, operation: Operation, actor: Actor, now: UnixMs, bo
     return _change(working, operation, actor, before, now, body)
 
 
-def _create(working: Working, operation: Operation, actor: Actor, now: UnixMs, body: Body | None) -> Changes:
+def _create(
+    working: Working, operation: Operation, actor: Actor, now: UnixMs, body: Body | None, text: str | None
+) -> Changes:
     existing = working.get(operation.kind, operation.id)
     if existing is not None:
         refuse_existing(working, operation, existing)
@@ -129,8 +132,8 @@ def _create(working: Working, operation: Operation, actor: Actor, now: UnixMs, b
         version=working.tombstone(operation.kind, operation.id) + 1,
         protect=parts.protect,
         explicit_only=parts.explicit_only,
-        body_json=parts.body_json,
-        last_applied_json=canonical_json(operation.after) if actor.fleet is not None else None,
+        body_json=parts.body_json if text is None else text,
+        last_applied_json=operation.after_json() if actor.fleet is not None else None,
     )
     return _with_rules(working, operation, actor, None, made, parts, now, body)
 
@@ -150,7 +153,7 @@ def _change(
         explicit_only=parts.explicit_only,
         body_json=parts.body_json,
         fleet=None if operation.verb == "release" else actor.fleet or before.fleet,
-        last_applied_json=canonical_json(operation.after) if actor.fleet is not None else before.last_applied_json,
+        last_applied_json=operation.after_json() if actor.fleet is not None else before.last_applied_json,
     )
     if operation.verb in ("release", "rename"):
         return Changes(put=(changed,))

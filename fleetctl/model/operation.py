@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
+from json.encoder import encode_basestring as _quoted
 from typing import Any, Final, Literal, cast, get_args
 
-from fleetctl.canonical import Json
+from fleetctl.canonical import Json, canonical_json
 from fleetctl.frozen import dataclass
 from fleetctl.model.ids import KINDS, Kind, ObjectId, is_key, is_key_of, object_name
 from fleetctl.model.live import State
@@ -62,11 +64,29 @@ class Operation:
     after: State | None = None
     reversible: bool = True
     reason: str = ""
+    _after_json: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def label(self) -> str:
         """`kind/key`."""
         return object_name(self.kind, self.key)
+
+    def after_json(self) -> str:
+        """The canonical JSON of `after`, made once: last-applied, and a part of the plan's digest."""
+        if self._after_json is None:
+            object.__setattr__(self, "_after_json", canonical_json(self.after))
+        return cast(str, self._after_json)
+
+    def canonical(self) -> str:
+        """The canonical JSON of `to_json()`."""
+        parts = [
+            f'"after":{self.after_json()}' if self.after is not None else "",
+            f'"before":{canonical_json(self.before)}' if self.before is not None else "",
+            f'"id":{_quoted(self.id)},"key":{_quoted(self.key)},"kind":{_quoted(self.kind)}',
+            f'"precondition":{canonical_json(self.precondition.to_json())},"reason":{_quoted(self.reason)}',
+            f'"reversible":{"true" if self.reversible else "false"},"verb":{_quoted(self.verb)}',
+        ]
+        return f"{{{','.join(filter(None, parts))}}}"
 
     def to_json(self) -> dict[str, Json]:
         """The operation as the plan file's body holds it."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, cast
 
-from fleetctl.canonical import Digest, Json, canonical_bytes, digest_of, indented_json, sha256_hex
+from fleetctl.canonical import Digest, Json, canonical_bytes, canonical_json, digest_of, indented_json, sha256_hex
 from fleetctl.diagnostics import Code, code
 from fleetctl.errors import BadInput, SafetyRefused
 from fleetctl.frozen import dataclass
@@ -127,9 +127,17 @@ def plan_file(plan: Plan, context: Mapping[str, Json]) -> PlanFile:
             provenance=plan.provenance,
         ),
         body_json=body,
-        digest=digest_of(body),
+        digest=sha256_hex(_canonical(body, plan.operations).encode("utf-8")),
         context=context,
         context_digest=digest_of(context),
+    )
+
+
+def _canonical(body: Mapping[str, Any], operations: Sequence[Operation]) -> str:
+    """The canonical JSON of a body, put together from that of its operations."""
+    around = canonical_json({**body, "operations": "\0"})
+    return around.replace(
+        '"operations":"\\u0000"', f'"operations":[{",".join([item.canonical() for item in operations])}]', 1
     )
 
 

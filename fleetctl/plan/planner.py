@@ -157,6 +157,7 @@ class _Draft:
     body: Body | None
     fields: tuple[FieldDifference, ...] = ()
     declared: Declared | None = None
+    text: str | None = None
 
 
 class _Drafts:
@@ -179,7 +180,7 @@ class _Drafts:
     def step(self, item: Operation) -> Step:
         """The operation with what is known beside it."""
         draft = self.made[item.kind, item.id]
-        return item, draft.body, draft.declared.span if draft.declared else None
+        return item, draft.body, draft.text, draft.declared.span if draft.declared else None
 
     def declare(self, item: Resolved) -> None:
         """Draft what a declared object needs, if anything."""
@@ -260,7 +261,8 @@ class _Drafts:
 
     def _create(self, item: Resolved) -> None:
         declared = item.declared
-        body = against_rows(item.body(), self.snapshot)
+        declared_body = item.body()
+        body = against_rows(declared_body, self.snapshot)
         tombstone = self.snapshot.tombstones.get((declared.kind, item.id))
         self.made[declared.kind, item.id] = _Draft(
             Operation(
@@ -275,6 +277,7 @@ class _Drafts:
             ),
             body,
             declared=declared,
+            text=item.body_json() if body is declared_body else None,
         )
 
     def _compare(self, item: Resolved, live: LiveObject) -> None:

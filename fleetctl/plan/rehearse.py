@@ -14,8 +14,8 @@ from fleetctl.model.live import Snapshot, State
 from fleetctl.model.operation import Operation
 from fleetctl.units import UnixMs
 
-Step = tuple[Operation, Body | None, Span | None]
-"""An operation, the typed body of what it makes where that is known, and where it is declared."""
+Step = tuple[Operation, Body | None, str | None, Span | None]
+"""An operation, the typed body of what it makes and its canonical JSON where they are known, and where it is declared."""
 
 
 def rehearse(steps: Iterable[Step], actor: Actor, snapshot: Snapshot, now: UnixMs) -> list[Diagnostic]:
@@ -26,7 +26,7 @@ def rehearse(steps: Iterable[Step], actor: Actor, snapshot: Snapshot, now: UnixM
     problems: list[Diagnostic] = []
     unmade: set[str] = set()
     kept: set[str] = set()
-    for item, body, span in steps:
+    for item, body, text, span in steps:
         if item.verb == "create" and unmade and unmade & _strings(item.after):
             unmade.add(item.id)
             continue
@@ -37,7 +37,7 @@ def rehearse(steps: Iterable[Step], actor: Actor, snapshot: Snapshot, now: UnixM
         if live is not None and item.before is not None:
             working.know_state(live, item.before)
         try:
-            working.apply(decide(working, item, actor, now, body))
+            working.apply(decide(working, item, actor, now, body, text))
         except FleetctlError as error:
             problems += [found if found.span else replace(found, span=span) for found in error.diagnostics]
             if item.verb == "create":

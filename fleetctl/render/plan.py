@@ -39,6 +39,7 @@ from fleetctl.render.words import (
     field_and_value,
     in_order,
     leaves,
+    leaves_below,
     plain,
     shown_field,
     shown_value,
@@ -265,8 +266,7 @@ def _lines(item: Operation, names: Names, causes: Mapping[str, str], whole_lists
     if item.before is None:
         for path, value in leaves(in_order(item.kind, item.after)):
             if value or type(value) is int or type(value) is str:
-                field, text = field_and_value(path, value, names)
-                yield "+", f"{field}: {text}"
+                yield "+", ": ".join(field_and_value(path, value, names))
         return
     for path, after, before in sorted(changed_paths(item.after, item.before), key=lambda entry: entry[0]):
         cause = causes.get(path, "")
@@ -284,7 +284,7 @@ def _unfolded(path: str, before: Any, after: Any, whole_lists: bool) -> Iterator
     if not isinstance(whole, Mapping) or not whole or "$decimal" in whole:
         yield path, before, after
         return
-    for inner, value in leaves(whole, f"{path}."):
+    for inner, value in leaves_below(path, whole):
         yield (inner, None, value) if before is None else (inner, value, None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -56,6 +56,7 @@ _AS_GIVEN = frozenset({"policy", "quota", "ownerQuota", "labels", "approvers", "
 _QUOTAS = ("quota", "ownerQuota")
 _REFERENCES = frozenset({"site", "pool", "parent", "marketPool", "from", "to"})
 """Fields that hold ids; elsewhere a text that happens to be an id is a text."""
+_SCALARS = frozenset({str, int, bool})
 _FIRST = ("name", "protect", "explicitOnly")
 _PLAIN = re.compile(r"[^\W\d_][\w./:#@+-]*(?: [\w./:#@+-]+)*")
 _KEYWORDS = frozenset({"true", "false", "null", "absent"})
@@ -70,9 +71,9 @@ def verb_word(verb: Verb, kind: Kind) -> str:
 
 def field_and_value(path: str, value: Any, names: Names) -> tuple[str, str]:
     """A dotted canonical field and its value, for people."""
-    if path in _REFERENCES or isinstance(value, (Mapping, list, tuple)):
-        return shown_field(path), shown_value(path, value, names)
-    return _shown(path, value)
+    if type(value) in _SCALARS and path not in _REFERENCES:
+        return _shown(path, value)
+    return shown_field(path), shown_value(path, value, names)
 
 
 @lru_cache(maxsize=_PATHS, typed=True)  # typed: `true` is not 1
@@ -164,14 +165,27 @@ def _order(kind: Kind) -> Mapping[str, None]:
     return dict.fromkeys((*_FIRST, *field_names(kind)))
 
 
-def leaves(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(state: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """(dotted path, value) of every entry, descending into mappings; names inside them are sorted."""
-    for name, value in state.items() if not prefix else sorted(state.items()):
-        path = prefix + escaped(name)
-        if value and isinstance(value, Mapping) and "$decimal" not in value:
-            yield from leaves(value, f"{path}.")
-        else:
-            yield path, value
+    out: list[tuple[str, Any]] = []
+    for name, value in state.items():
+        _add_leaves(escaped(name), value, out)
+    return out
+
+
+def leaves_below(path: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """As `leaves`, of a mapping that is not empty and stands at a path."""
+    out: list[tuple[str, Any]] = []
+    _add_leaves(path, value, out)
+    return out
+
+
+def _add_leaves(path: str, value: Any, out: list[tuple[str, Any]]) -> None:
+    if value and (type(value) is dict or isinstance(value, Mapping)) and "$decimal" not in value:
+        for name in sorted(value):
+            _add_leaves(f"{path}.{escaped(name)}", value[name], out)
+    else:
+        out.append((path, value))
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

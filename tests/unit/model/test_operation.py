@@ -49,6 +49,13 @@ def test_round_trip(operation: Operation) -> None:
     assert again.label == f"{operation.kind}/{operation.key}"
 
 
+@given(operation=operations())
+def test_the_canonical_text_is_that_of_the_json(operation: Operation) -> None:
+    assert operation.canonical() == canonical_json(operation.to_json())
+    if operation.after is not None:
+        assert operation.after_json() == canonical_json(operation.after)
+
+
 @given(operation=operations(), data=st.data())
 def test_a_part_more_or_less_is_no_operation(operation: Operation, data: st.DataObject) -> None:
     form = operation.to_json()

@@ -10,14 +10,17 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from fleetctl.canonical import canonical_json, digest_of
 from fleetctl.errors import EngineRefused, FleetctlError, SafetyRefused
 from fleetctl.model.bodies import OfferBody, PoolBody
+from fleetctl.model.codec import encode
 from fleetctl.model.declared import Declared, Fleet
 from fleetctl.model.live import Snapshot
 from fleetctl.model.usage import EntitlementUse
 from fleetctl.plan.drift import find_drift
 from fleetctl.plan.planfile import write_plan
 from fleetctl.plan.planner import Plan
+from fleetctl.plan.resolve import resolve
 from tests.support.random_fleets import (
     Choose,
     Objects,
@@ -33,6 +36,24 @@ from tests.support.random_fleets import (
 from tests.support.worlds import World, fleet, redeclared, steps
 
 SEEDS = range(100)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_texts_that_are_handed_on_are_those_of_the_bodies(seed: int) -> None:
+    """Bodies with ids, operations and the plan are never encoded twice; what stands for the second time is the same."""
+    choose = Seeded(seed)
+    wanted = fleet(random_objects(choose))
+    resolved, problems = resolve(wanted, World().snapshot)
+    assert resolved and not problems
+    for item in resolved:
+        assert item.body_json() == canonical_json(encode(item.declared.kind, item.body()))
+    try:
+        file = World().file(World().plan(wanted), wanted)
+    except FleetctlError:
+        return
+    assert file.digest == digest_of(file.body_json)
+
+
 Property = Callable[[Choose], None]
 
 
