@@ -10,6 +10,7 @@ from fleetctl.model.operational import Reservation
 from fleetctl.pool1.admission import Verdict as Decision
 from fleetctl.pool1.claim import Figure
 from fleetctl.pool1.estimates import Declined, Estimate
+from fleetctl.pool1.lints import Lint, claim_remarks
 from fleetctl.pool1.wire import verdict_json
 from fleetctl.render.capacity import reservation_facts, reservation_json
 from fleetctl.render.document import Block, Column, Document, Facts, Items, Paragraph, Table, Tone, Verdict
@@ -104,7 +105,7 @@ def admission_json(found: AdmissionView, names: Names) -> dict[str, Any]:
         "claim": found.claim,
         "entitlement": names.get(found.entitlement, found.entitlement),
         "entry": found.entry,
-    } | verdict_json(found.verdict, ())
+    } | verdict_json(found.verdict, claim_remarks(found.verdict.claim))
     return out if found.estimate is None else out | {"estimate": _estimate_json(found.estimate)}
 
 
@@ -131,7 +132,8 @@ def admission_document(found: AdmissionView, names: Names) -> Document:
         spread = f"{format_energy(least)} to {format_energy(most)}"
         blocks.append(Facts([("estimate", f"{format_energy(most)}, from {runs}"), ("spread", spread)]))
     blocks.append(Items(list(_tests(decision, names))))
-    return blocks
+    remarks = [_REMARKS[remark.lint] for remark in claim_remarks(decision.claim)]
+    return [*blocks, Items([(text, "warn") for text in remarks])] if remarks else blocks
 
 
 def declined_json(found: DeclinedView, names: Names) -> dict[str, Any]:
@@ -311,6 +313,12 @@ def in_units(test: str, names: Names) -> str:
     exact = "⌊" in test
     return (_ENERGY if exact else _FIGURE).sub(lambda found: format_energy(int(found[1])), test)
 
+
+_REMARKS = {
+    Lint.ZERO_GUESS: "the estimate is 0 and a guess: nobody measured or modelled it",
+    Lint.ESTIMATE_GRADED_AS_READING: "no counter can have been read for work that has not run: an estimate is ModelBased",
+}
+"""What claims are remarked on (A26, A78): extensions of ours that change no verdict."""
 
 _ENERGY = re.compile(r"([0-9]+) uJ")
 _FIGURE = re.compile(r"\b([0-9]+)\b(?: uJ)?")

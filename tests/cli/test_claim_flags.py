@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -158,3 +159,20 @@ def test_an_estimate_is_given_whole_or_derived(home: Home, options: list[str]) -
     """A missing reading is never 0."""
     base = words({name: ADMIT[name] for name in ("--entitlement", "--claim", "--devices")})
     assert refused(home, "claims", "admit", *base, *options) == (64, "usage")
+
+
+def test_a_claim_is_remarked_on_where_it_is_decided(tmp_path: Path) -> None:
+    """readings/pool1 A26, A78: the verdict stays as it is, with the remark of the pure command beside it."""
+    home = Home(path=tmp_path).with_engine(fleet=FLEET)
+    home.ok("apply", ".", "--yes", "--now", NOW)
+
+    def remarks(**options: str) -> list[str]:
+        asked = ADMIT | {f"--{name}": value for name, value in options.items()}
+        answer = home.json("claims", "admit", *words(asked), "--now", NOW)
+        assert answer["verdict"] == "Admit"
+        return [item["lint"] for item in answer["explain"]["lints"]]
+
+    assert remarks(claim="read", grade="HwShunt") == ["estimate-graded-as-reading"]
+    assert remarks(claim="guess", grade="Estimator", energy="0J") == ["zero-guess"]
+    assert remarks(claim="model", grade="ModelBased") == []
+    assert "no counter can have been read" in home.ok("claims", "admit", *words(ADMIT), "--now", NOW).out
