@@ -108,6 +108,8 @@ _ADVICE: Final[dict[str, str]] = {
 }
 
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1)
+_MAX_FETCHED: Final = 1024**3
+"""Bytes of entries that are taken back from a witness at once."""
 _RESUMES: Final = 3
 """Others may move the same ledger meanwhile, but not for ever."""
 
@@ -156,7 +158,7 @@ def fetch(post: Post, *, witness: str, ledger: str, start: int, stop: int, signe
 
     Unverified, and never more than were asked for. Raises Unreachable, NotVerified for a refusal or an answer that is none.
     """
-    id, found = parse_ledger_id(ledger), list[bytes]()
+    id, found, size = parse_ledger_id(ledger), list[bytes](), 0
     while start + len(found) < stop:
         at = start + len(found)
         status, body = post(seal_fetch(id, start=at, witness=witness, at_ms=clock.now_ms(), signer=signer))
@@ -166,8 +168,11 @@ def fetch(post: Post, *, witness: str, ledger: str, start: int, stop: int, signe
             more = split(body)
         except (cose.BadEnvelope, IndexError) as error:
             raise NotVerified(BAD_ANSWER.at(f"{witness}: its answer is no sequence of entries: {error}")) from None
+        size += len(body)
         if not more:
             break
+        if size > _MAX_FETCHED:
+            raise Unreachable(UNREACHABLE.at(f"{witness} gives back entries without end; check its URL"))
         found += more[: stop - at]
     return found
 

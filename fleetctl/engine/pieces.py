@@ -49,6 +49,8 @@ class Pieces:
 
     steward: str
     key: PublicKey
+    known: set[bytes] = field(default_factory=set)
+    """Addresses of entries that are there already: those are not taken in again."""
     unusable: dict[str, int] = field(default_factory=dict)
     """How many entries of whom could not be read, or are not the steward's."""
     _by_address: dict[bytes, list[Piece]] = field(default_factory=dict)
@@ -57,7 +59,10 @@ class Pieces:
     def add(self, whose: str, entries: Iterable[bytes]) -> None:
         """Take entries in, of any stream, in any order."""
         for sealed in entries:
-            piece = _read(whose, sealed)
+            envelope = _envelope(sealed)
+            if envelope is not None and address_of(envelope.payload) in self.known:
+                continue
+            piece = _read(whose, sealed, envelope)
             if piece is None or not piece.sealed_by(self.steward, self.key):
                 self.unusable[whose] = self.unusable.get(whose, 0) + 1
                 continue
@@ -86,11 +91,19 @@ class Pieces:
         return (piece for found in self._by_address.values() for piece in found[:1] if piece.core.seq == seq)
 
 
-def _read(whose: str, sealed: bytes) -> Piece | None:
+def _envelope(sealed: bytes) -> cose.Envelope | None:
     try:
-        envelope = cose.read(sealed, 0)
+        return cose.read(sealed, 0)
+    except (cose.BadEnvelope, IndexError):
+        return None
+
+
+def _read(whose: str, sealed: bytes, envelope: cose.Envelope | None) -> Piece | None:
+    if envelope is None:
+        return None
+    try:
         core = _core(envelope.payload)
-    except (cose.BadEnvelope, BadCore, IndexError):
+    except BadCore:
         return None
     return Piece(whose=whose, sealed=sealed, envelope=envelope, address=address_of(envelope.payload), core=core)
 

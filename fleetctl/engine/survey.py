@@ -19,7 +19,7 @@ from fleetctl.engine.pieces import Piece, Pieces
 from fleetctl.engine.stands import End, Kind, Replica, Stand, Survey, Wanted, cut, head_in, reaches
 from fleetctl.engine.streams import journal_events
 from fleetctl.engine.witnessing import judged_against, read_settings, roster
-from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused
+from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Unreachable
 from fleetctl.ledger.chain import ADDRESS_BYTES, Head, empty
 from fleetctl.ledger.documents import named_documents
 from fleetctl.ledger.entries import Event, JournalEvent, Recovered, Rotated
@@ -27,7 +27,7 @@ from fleetctl.ledger.identifiers import LedgerId, is_ledger_id, kind_of, steward
 from fleetctl.ledger.receipts import MAX_RECEIPTS, Judged, WitnessKey, read_receipt
 from fleetctl.ledger.statement import BadStatement
 from fleetctl.ledger.verify import Verification, examine
-from fleetctl.ports import Reader
+from fleetctl.ports import Reader, Witness
 
 REPLICA_FORKS = code(
     "replica-forks",
@@ -71,6 +71,7 @@ class _Surveyor:
         self.documents: dict[str, bytes] = {}
         self.offered = [item for replica in replicas for item in replica.receipts]
         self._local: dict[str, Verification] = {}
+        self._silent: set[str] = set()
 
     def run(self) -> Survey:
         heads = tuple(self.reader.streams())
@@ -183,8 +184,10 @@ class _Surveyor:
                     "makes an engine with this configuration, a new key and new ledgers"
                 )
             )
+        sound = found.sound_length
+        self.pieces.known.update(found.head_at(length) for length in range(1, sound + 1))
         if fault is not None:
-            self.pieces.add("this state", rows)
+            self.pieces.add("this state", rows[sound:])
         return found
 
     def _stand(self, kind: Kind, stream: str, said: Iterable[Wanted], *, closed: bool) -> Stand:
@@ -226,18 +229,19 @@ class _Surveyor:
 
     def _judged(self, stream: str, kept: Head, addresses: bytes) -> list[tuple[bytes, Judged]]:
         """Every receipt that speaks of a stream, with its verdict on what this state keeps of it."""
-        sealed = [item.sealed for item in self.reader.receipts(stream)] + self._answers(kept)
-        sealed += [item for item in self.offered if _ledger_of(item) == kept.ledger]
-        sealed = list(dict.fromkeys(sealed))[-MAX_RECEIPTS:]
+        found = [item.sealed for item in self.reader.receipts(stream)] + self._answers(kept)
+        found += [item for item in self.offered if _ledger_of(item) == kept.ledger]
+        sealed = sorted(dict.fromkeys(found), key=_stated_length)[-MAX_RECEIPTS:]
         return list(zip(sealed, judged_against(self.engine, kept, addresses, sealed, self.roster), strict=True))
 
     def _answers(self, kept: Head) -> list[bytes]:
         """What every witness signed last for a ledger; one that does not say is noted."""
         found = []
-        for witness in self.engine.witnesses:
+        for witness in self._asked():
             try:
                 sealed = witness.head(kept.ledger)
             except FleetctlError as error:
+                self._hear(witness, error)
                 self._note(f"witness {witness.id} did not say how far {kept.ledger} is: {error.diagnostics[0].detail}")
                 continue
             if sealed is not None:
@@ -253,19 +257,17 @@ class _Surveyor:
     def _contradicted(self, item: Judged, sealed: bytes) -> Wanted:
         return replace(self._ahead(item, sealed), why=item.detail)
 
-    def _fetch(self, kept: Head, wanted: Iterable[Wanted], known: Mapping[bytes, int]) -> None:
+    def _fetch(self, kept: Head, wanted: Sequence[Wanted], known: Mapping[bytes, int]) -> None:
         """Ask witnesses for the entries that nobody else has."""
-        most = max(
-            (item.head.length for item in wanted if self.pieces.leading_to(item.head, known) is None),
-            default=kept.length,
-        )
-        for witness in self.engine.witnesses if most > kept.length else ():
+        for witness in self._asked():
+            lacking = [item.head.length for item in wanted if self.pieces.leading_to(item.head, known) is None]
+            if (most := max(lacking, default=0)) <= kept.length:
+                return
             try:
                 entries = witness.fetch(kept.ledger, kept.length, most, self.engine.sealing())
-            except NotVerified as error:
-                self._note(f"witness {witness.id} gives no entries back: {error.diagnostics[0].detail}")
             except FleetctlError as error:
-                self._note(f"witness {witness.id} was asked for entries: {error.diagnostics[0].detail}")
+                self._hear(witness, error)
+                self._note(f"witness {witness.id} gives no entries back: {error.diagnostics[0].detail}")
             else:
                 self.pieces.add(f"witness {witness.id}", entries)
 
@@ -354,6 +356,14 @@ class _Surveyor:
                 return [Wanted(head=head, who="the journal")]
         return []
 
+    def _asked(self) -> Iterator[Witness]:
+        """The witnesses, but for those that did not answer: nobody is waited for twice."""
+        return (witness for witness in self.engine.witnesses if witness.id not in self._silent)
+
+    def _hear(self, witness: Witness, error: FleetctlError) -> None:
+        if isinstance(error, Unreachable):
+            self._silent.add(witness.id)
+
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
@@ -383,3 +393,10 @@ def _holds(item: Judged, chain: Sequence[bytes]) -> bool:
         and receipt.length < len(chain)
         and chain[receipt.length] == receipt.head
     )
+
+
+def _stated_length(sealed: bytes) -> int:
+    try:
+        return read_receipt(sealed)[0].length
+    except BadStatement:
+        return -1
