@@ -74,12 +74,12 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
 
 
 def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms: int = 60_000) -> int:
-    """Keep a drift report under its digest and journal it as `reported`. Returns the entry.
+    """Keep a drift report under its digest and journal it as `reported`: nulls are left out. Returns the entry.
 
     Raises SafetyRefused where a witness knows more than this state.
     """
     refuse_rollback(engine)
-    kept = canonical_bytes(report)
+    kept = canonical_bytes(_without_nulls(report))
     with engine.store.write(wait_ms) as tx:
         check_identity(engine, tx)
         check_open(tx)
@@ -96,6 +96,15 @@ def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms:
             result=result,
         )
     return entry
+
+
+def _without_nulls(value: object) -> Any:
+    """A JSON value as canonical JSON holds it: there null is absent (pins, canonical JSON of an object)."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_without_nulls(item) for item in value]
+    return value
 
 
 def _ledgers(engine: Engine, reader: Reader, usages: Usages, full: bool) -> Iterable[Verification]:

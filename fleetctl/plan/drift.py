@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fleetctl.frozen import dataclass
 from fleetctl.model.declared import Fleet, IgnoredDrift
 from fleetctl.model.ids import Kind, ObjectId, object_name
 from fleetctl.model.live import LiveObject, Snapshot, state_of
-from fleetctl.plan.compare import at_path, changed_paths, covered, leaf_paths, same
-from fleetctl.plan.planner import Plan
+from fleetctl.plan.compare import at_path, changed_paths, covered, leaf_paths, same, split_path
+from fleetctl.plan.planner import Ignored, Plan
 from fleetctl.units import UnixMs, end_of_date_ms
 
 
@@ -70,7 +71,8 @@ def find_drift(fleet: Fleet, snapshot: Snapshot, plan: Plan, now: UnixMs) -> Dri
                     last_applied=json.loads(stone.last_applied_json),
                 )
             )
-    items, ignored = _split(sorted(found, key=_by_place), fleet.ignore_drift, now)
+    items, left = _split(sorted(found, key=_by_place), fleet.ignore_drift, now)
+    ignored = tuple((_as_declared(item, entry, plan.ignored), entry) for item, entry in left)
     return Drift(items=items, ignored=ignored, pending=_pending(plan, {item.label for item in found}))
 
 
@@ -139,6 +141,22 @@ def _split(
         elif not same(item.declared, item.live):  # else git was moved to what is live: converged
             drifted.append(item)
     return tuple(drifted), tuple(ignored)
+
+
+def _as_declared(item: DriftItem, entry: IgnoredDrift, ignored: Sequence[Ignored]) -> DriftItem:
+    """The item with what the files say: the plan has the live value in the place of an ignored one."""
+    place = covered(entry.field, item.field) if item.field is not None else None
+    found = next((known for known in ignored if known.entry == entry), None)
+    if item.field is None or place is None or found is None:
+        return item
+    inside = split_path(item.field)[len(split_path(place)) :]
+    return replace(item, declared=_within(found.declared, inside))
+
+
+def _within(value: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _covers(entry: IgnoredDrift, item: DriftItem) -> bool:
