@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,6 +36,11 @@ class Loaded:
 def is_fleet(argument: Path) -> bool:
     """A folder, or a name that ends in `.yaml` or `.yml`, is a fleet; anything else is a plan (cli.md)."""
     return argument.is_dir() or argument.suffix in (".yaml", ".yml")
+
+
+def is_missing_folder(argument: Path) -> bool:
+    """Nothing is there, and the name is a folder's: a missing fleet, which is an empty source (pins, exit 3)."""
+    return not argument.suffix and not os.path.lexists(argument)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Apply: one command that runs a saved plan and recomputes none of it. The steps are those of the design, numbered.
 
- 1 read and check the file · 2 it is for this engine · 3 required signatures · 4 the witness is not ahead of us
+ 1 read and check the file · 2 it is for this engine and this fleet · 3 required signatures · 4 the witness is not ahead of us
  5 open the write transaction · 6 the live state and the ledger are what was sealed · 7 already applied?
  8 every precondition holds · 9 dangers again · 10 decide and write · 11 append `applied`, keep the documents
 12 commit · 13 witness both heads · 14 the receipt
@@ -40,8 +40,8 @@ from fleetctl.units import UnixMs
 
 FOREIGN_PLAN = code(
     "foreign-plan",
-    "The plan was made for another engine",
-    trigger="apply or check is given a plan whose engine is not the one that is open",
+    "The plan was made for another engine or fleet",
+    trigger="apply or check is given a plan whose engine is not the one that is open, or whose operations are on objects that its fleet does not own",
     exit_code=3,
 )
 MISSING_SIGNATURE = code(
@@ -238,6 +238,7 @@ def _check_ground(
     if gone:
         raise Stale(_moved(item, ground.snapshot, reader) for item in gone)
     _check_before(ground.snapshot, file)
+    _check_owned(ground.snapshot, file)  # step 2, which needs the lock to know who owns what
     dangers = find_dangers(  # step 9
         file.body.operations, file.body.fleet, snapshot, file.body.provenance
     )
@@ -283,6 +284,21 @@ def _check_before(snapshot: Snapshot, file: PlanFile) -> None:
                 FALSE_PLAN.at(
                     f"the plan's `before` of {item.label} is not what version {live.version} holds; make the plan again "
                     "with `fleetctl plan`",
+                    subject=item.label,
+                )
+            )
+
+
+def _check_owned(snapshot: Snapshot, file: PlanFile) -> None:
+    """What the plan changes is its fleet's, at the versions that it was planned against. Raises SafetyRefused."""
+    for item in file.body.operations:
+        live = snapshot.objects.get((item.kind, item.id))
+        if live is not None and item.verb != "adopt" and live.fleet != file.body.fleet:
+            owner = f"fleet {live.fleet}" if live.fleet is not None else "no fleet"
+            raise SafetyRefused(
+                FOREIGN_PLAN.at(
+                    f"{item.label} belongs to {owner}, the plan is for fleet {file.body.fleet}; make the plan again with "
+                    "`fleetctl plan`",
                     subject=item.label,
                 )
             )

@@ -71,7 +71,8 @@ def test_nothing_to_do_appends_nothing(home: Home) -> None:
         (("plan", "."), 0),
         (("plan", ".", "--detailed-exitcode"), 2),
         (("plan", "missing"), 3),
-        (("apply", "missing", "--yes"), 1),  # not a folder and no .yaml: a plan that cannot be read
+        (("apply", "missing", "--yes"), 3),  # pins: a missing path, for apply as for plan
+        (("apply", "missing.json", "--yes"), 1),  # no fleet by its name: a plan that cannot be read
         (("apply", "missing.yaml", "--yes"), 3),
         (("drift", "missing"), 3),
         (("validate", "missing"), 1),

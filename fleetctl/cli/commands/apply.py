@@ -11,7 +11,7 @@ import click
 from fleetctl.cli.applying import Options, apply_fleet, apply_saved
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.commands.plan import ACCEPT
-from fleetctl.cli.fleets import is_fleet
+from fleetctl.cli.fleets import is_fleet, is_missing_folder
 from fleetctl.cli.output import emit
 from fleetctl.cli.statusfile import with_status_file
 from fleetctl.cli.types import DIGEST, DURATION, FILE_PATH
@@ -56,7 +56,7 @@ def apply(
         terminal=sys.stdin.isatty() and sys.stdout.isatty(),
     )
     with with_status_file(status_file) as status:
-        run = apply_fleet if is_fleet(target) else apply_saved
+        run = apply_fleet if is_fleet(target) or is_missing_folder(target) else apply_saved
         done: list[ApplyReceipt] = []
 
         def keep(receipt: ApplyReceipt) -> None:

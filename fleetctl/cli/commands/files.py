@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from fleetctl.render.words import counted
 
 @command("validate", formats=("text", "json", "github"))
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=FILE_PATH)
-@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@click.option("--strict", is_flag=True, help="Warnings are errors.")
 def validate(settings: Settings, paths: tuple[Path, ...], strict: bool) -> int:
     """Check fleet files: syntax, schema, rules across objects, lints. Works offline and reports every problem in one run.
 
@@ -40,13 +41,14 @@ def validate(settings: Settings, paths: tuple[Path, ...], strict: bool) -> int:
     objects = files = external = 0
     for path in paths:
         result = load_fleet(path)
-        found += result.diagnostics
+        told = [replace(item, severity="error") for item in result.diagnostics] if strict else result.diagnostics
+        found += told
         files += len(result.files)
         objects += len(result.fleet.objects) if result.fleet is not None else 0
         external += len(result.externals)
         if settings.format == "github":
-            write(github_annotations(result.diagnostics, _shown_folder(path)))
-    failed = any(strict or item.severity == "error" for item in found)
+            write(github_annotations(told, _shown_folder(path)))
+    failed = any(item.severity == "error" for item in found)
     if settings.format != "github":
         verdict = validation_verdict(found, failed=failed, objects=objects, files=files, external=external)
         emit(

@@ -15,7 +15,7 @@ import pytest
 
 from fleetctl.canonical import digest_of
 from fleetctl.engine.apply import apply_plan, check_plan
-from fleetctl.errors import BadInput, EngineRefused, FleetctlError, SafetyRefused, Stale
+from fleetctl.errors import BadInput, EngineRefused, FleetctlError, SafetyRefused
 from fleetctl.plan.planfile import read_plan
 from tests.support import engines as te
 from tests.support import inprocess as tw
@@ -127,9 +127,11 @@ def test_a_plan_for_another_engine_is_foreign(ground: tuple[Path, dict[str, Any]
 
 
 def test_a_plan_of_another_fleet_touches_nothing_that_it_does_not_own(ground: tuple[Path, dict[str, Any]]) -> None:
+    """pins: a plan of another fleet is exit 3."""
     folder, plan = ground
-    with pytest.raises(Stale):
+    with pytest.raises(SafetyRefused) as caught:
         apply_plan(tampering.opened(folder), changed(plan, ("body", "fleet"), "other"))
+    assert caught.value.code == "foreign-plan"
 
 
 @pytest.mark.parametrize("field", ["quota", "name"])

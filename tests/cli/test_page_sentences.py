@@ -1,0 +1,72 @@
+"""Sentences of the contract pages that a reader would try as they stand; each test names its sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetctl.canonical import digest_of
+from tests.support.cli import FLEET, NOW, Home
+
+OFFER = "offer/pool-fra1-h100/acme"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    made = Home(path=tmp_path).with_engine(fleet=FLEET)
+    made.ok("apply", ".", "--yes", "--now", NOW)
+    return made
+
+
+def test_a_report_with_something_gone_can_be_sealed(home: Home) -> None:
+    """plan-apply.md, Drift: it can seal its report; pins: an object that is gone has `field: null`."""
+    home.ok("pools", "unoffer", "pool-fra1-h100", "--to", "acme", "--now", NOW)
+    answer = home.json("drift", ".", "--seal", "--now", NOW, exit=2)
+    ((item,), entry) = (answer["items"], answer["sealed"])
+    assert (item["field"], item["live"]) == (None, None)
+    home.ok("ledger", "export", "--bundle", "bundle")
+    kept = [json.loads(path.read_bytes()) for path in (home.work / "bundle" / "documents").iterdir()]
+    (report,) = [found for found in kept if isinstance(found, dict) and found.get("result") == "drift"]
+    assert report["items"] == [{name: value for name, value in item.items() if value is not None}]
+    assert home.json("history")["entries"][-1]["entry"] == entry
+
+
+def test_an_ignored_field_says_what_the_files_declare(home: Home) -> None:
+    """cli.md, drift: `ignored` has the shape of `items`, where `declared` is what git says."""
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=16", "--now", NOW)
+    ignoring = f"ignoreDrift:\n  - {{object: {OFFER}, field: quota, owner: sre, reason: tuned}}\n"
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 64") + ignoring)
+    ((item,), result) = ((answer := home.json("drift", "."))["ignored"], answer["result"])
+    assert result == "none"
+    assert (item["declared"], item["last_applied"], item["live"]) == (64, 32, 16)
+
+
+@pytest.mark.parametrize(("path", "exit"), [("fleets/gone", 3), ("gone.yaml", 3), ("gone.json", 1)])
+def test_a_missing_path(home: Home, path: str, exit: int) -> None:
+    """pins: a missing path is 3 for apply as for plan; cli.md: a plan file that cannot be read is bad input."""
+    assert home.json("apply", path, "--yes", "--now", NOW, exit=exit)["result"] == "error"
+
+
+def test_strict_makes_lints_errors(home: Home) -> None:
+    """fleet-files.md: lints are warnings; `--strict` makes them errors."""
+    home.write("fleet.yaml", FLEET.replace("maxPending: 6h", "maxPendng: 6h"))
+    assert [item["severity"] for item in home.json("validate", ".")["diagnostics"]] == ["warning"]
+    assert [item["severity"] for item in home.json("validate", ".", "--strict", exit=1)["diagnostics"]] == ["error"]
+    assert home.run("validate", ".", "--strict", "--format", "github").out.startswith("::error file=")
+
+
+@pytest.mark.parametrize("command", ["apply", "check"])
+def test_a_plan_of_another_fleet(home: Home, command: str) -> None:
+    """pins: another engine or fleet is exit 3; plan-apply.md, Apply, step 2."""
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 64"))
+    home.ok("plan", ".", "-o", "plan.json")
+    plan: dict[str, Any] = json.loads((home.work / "plan.json").read_bytes())
+    plan["body"]["fleet"] = "us-test"
+    plan["body"].pop("lastApplied", None)
+    plan["digest"] = digest_of(plan["body"])
+    home.write("plan.json", json.dumps(plan))
+    (refused,) = home.json(command, "plan.json", "--now", NOW, exit=3)["diagnostics"]
+    assert (refused["code"], refused["object"]) == ("foreign-plan", OFFER)
