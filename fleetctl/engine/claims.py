@@ -20,6 +20,7 @@ from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import Sealed, seal
 from fleetctl.ledger.entries import Admitted, Released
 from fleetctl.ledger.identifiers import check_identifier
+from fleetctl.ledger.windows import stem_of
 from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import ClaimRow
@@ -29,7 +30,7 @@ from fleetctl.pool1.claim import Claim, Figure, charged
 from fleetctl.pool1.estimates import DEFAULT_REQUIRED, Declined, Estimate, derive_counted
 from fleetctl.pool1.grade import Grade
 from fleetctl.pool1.tree import Entitlement, Tree, TreeState, Usage
-from fleetctl.ports import Writer
+from fleetctl.ports import Reader, Writer
 
 DUPLICATE_CLAIM = code(
     "duplicate-claim",
@@ -231,15 +232,26 @@ def release(engine: Engine, *, claim: str, reading: Figure | None = None, wait_m
         check_open(tx)
         usages = read_usages(engine, tx)
         found = running_claim(engine, tx, usages, claim)
-        holder = found.first  # a reservation has the id of its first claim
-        held = tx.reservation(holder)
-        if held is not None and held.state == "active":
+        holder = _holder(tx, found)
+        if holder is not None:
             _refuse(
                 CLAIM_HELD,
                 f"reservation {holder} runs on it; end that with `fleetctl reservations end {holder}`",
                 claim,
             )
         return release_found(engine, tx, usages, found, reading)
+
+
+def _holder(reader: Reader, found: RunningClaim) -> str | None:
+    """The running reservation that holds a claim: it has the id of its first claim, unless a recovery lost what led from that one."""
+    first = reader.reservation(found.first)
+    if first is not None and first.state == "active":
+        return first.id
+    if stem_of(found.claim) is None:
+        return None
+    return next(
+        (item.id for item in reader.reservations() if (item.claim, item.state) == (found.claim, "active")), None
+    )
 
 
 def release_in(engine: Engine, tx: Writer, usages: Usages, claim: str, reading: Figure | None) -> Release:

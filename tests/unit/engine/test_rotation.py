@@ -34,6 +34,7 @@ from fleetctl.store.sqlite import SqliteStore
 from fleetctl.units import DurationMs
 from tests.support import engines as te
 from tests.support import inprocess as tw
+from tests.support import recoveries as tr
 from tests.support.ledgers import AT_MS, released
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -382,6 +383,26 @@ def test_a_reservation_goes_on_with_its_claim(tmp_path: Path) -> None:
     assert (ended.release.charged.energy_uj, ended.release.settled_uj, ended.release.named) == (60, 30, booked.id)
     assert usage(engine) == [60, 0, 0]
     check(engine)
+
+
+def test_what_a_recovery_carried_over_is_known_by_its_new_id(tmp_path: Path) -> None:
+    """No rotation leads from the old id to the new one: who names the old one is told, and a reservation still holds its claim."""
+    past = tr.past(tmp_path)
+    assert isinstance(past.witness.state, tw.MemoryState)
+    past.witness.state.kept.clear()
+    engine = past.restored()
+    tr.recovered(engine, accept=["lose-entries:ledger/journal", "lose-entries:ledger/entitlements"])
+    with engine.store.read() as reader:
+        (held,) = [item for item in reader.reservations() if item.state == "active"]
+    error = refused(engine, lambda: release(engine, "c2", 5))
+    assert error.code == "claim-not-open" and "goes on under another id" in str(error)
+    assert held.claim == f"{held.id}:2"
+    assert refused(engine, lambda: release(engine, f"{held.id}:2", 5)).code == "claim-held"
+    rotate(engine)
+    assert refused(engine, lambda: release(engine, f"{held.id}:2", 5)).code == "claim-held"
+    assert release(engine, "c2:2", 5).claim == "c2:2:2"
+    ended = reservations.end(engine, held.id, Figure(energy_uj=9, grade=Grade.HW_SHUNT))
+    assert ended.release is not None and ended.release.charged.energy_uj == 9
 
 
 # ------------------------------------------------------------------------------------------- evidence over windows
