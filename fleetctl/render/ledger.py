@@ -186,11 +186,13 @@ def _entry_json(index: int, event: Event) -> dict[str, Any]:
 
 
 def _fields(event: Event) -> dict[str, Any]:
+    """An event's values under the names that they have on the wire."""
+    names = {item.attr: item.name for item in event.FIELDS}
     out: dict[str, Any] = {}
     for item in fields(event):
         value = getattr(event, item.name)
         if value is not None:
-            out[item.name] = _plain(value)
+            out[names.get(item.name, item.name)] = _plain(value)
     return out
 
 

@@ -70,3 +70,18 @@ def test_a_plan_of_another_fleet(home: Home, command: str) -> None:
     home.write("plan.json", json.dumps(plan))
     (refused,) = home.json(command, "plan.json", "--now", NOW, exit=3)["diagnostics"]
     assert (refused["code"], refused["object"]) == ("foreign-plan", OFFER)
+
+
+def test_entries_are_shown_under_the_names_that_were_sealed(home: Home) -> None:
+    """ledger.md, the table of the entitlement ledger: `class`."""
+    claim = ("--entitlement", "ent-acme", "--claim", "c1", "--devices", "1", "--energy", "1MJ", "--grade", "ModelBased")
+    home.ok("claims", "admit", *claim, "--class", "train", "--now", NOW)
+    (entry,) = home.json("ledger", "show")["entries"]
+    assert entry["class"] == "train"
+    assert "class" in home.ok("ledger", "show").out
+
+
+def test_a_node_that_left_names_its_pool_by_key(home: Home) -> None:
+    """pins: an object is written kind/key everywhere."""
+    home.ok("nodes", "join", "--pool", "pool-fra1-h100", "--name", "n1", "--gpus", "8", "--now", NOW)
+    assert home.json("nodes", "leave", "n1", "--now", NOW)["pool"] == "pool/pool-fra1-h100"

@@ -82,10 +82,12 @@ def leave(settings: Settings, node: str) -> None:
 
     with open_engine(settings, seals=True) as engine:
         gone = leave_node(engine, node)
+        with engine.store.read() as reader:
+            names = names_of(reader.objects())
     emit(
         settings,
         lambda: [Verdict(f"Node {gone.name} left", "good")],
-        lambda: {"result": "done", **views.node_json(gone, {})},
+        lambda: {"result": "done", **views.node_json(gone, names)},
     )
 
 
