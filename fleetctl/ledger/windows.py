@@ -169,13 +169,15 @@ Windows = Mapping[LedgerId, Window]
 
 
 def succession(journal: Iterable[tuple[int, JournalEvent]]) -> list[LedgerId]:
-    """The entitlement ledgers that a journal has gone through, oldest first; the last is in force. Empty for an empty journal."""
-    found: list[LedgerId] = []
+    """The entitlement ledgers that a journal has gone through, each once, oldest first; the last is in force. Empty for an empty
+    journal.
+    """
+    found: dict[LedgerId, None] = {}
     for _, event in journal:
-        for ledger in (event.ledger, *((event.to_ledger,) if isinstance(event, Rotated) else ())):
-            if not found or found[-1] != ledger:
-                found.append(ledger)
-    return found
+        found[event.ledger] = None
+        if isinstance(event, Rotated):
+            found[event.to_ledger] = None
+    return list(found)
 
 
 def faults_of_windows(
@@ -192,6 +194,9 @@ def faults_of_windows(
     seen = {in_force}
     for index, event in journal:
         if isinstance(event, Recovered):
+            if kind_of(event.ledger) != "entitlements" or steward_of(event.ledger) != steward_of(current):
+                yield f"journal entry {index} goes on in {event.ledger}, which is no entitlement ledger of {steward_of(current)}"
+                return
             in_force, carried = event.ledger, 0
             seen.add(in_force)
             continue

@@ -312,6 +312,58 @@ def test_a_recovery_goes_on_from_what_it_names() -> None:
     assert list(faults_of_windows(enumerate(journal), windows, current=new)) == []
 
 
+@pytest.mark.parametrize("ledger", [JOURNAL, ledger_id("somebody", "entitlements")])
+def test_a_recovery_to_what_is_no_ledger_of_usage_is_a_fault(ledger: LedgerId) -> None:
+    """Whatever a steward signs: a verifier says what is wrong, and does not fail."""
+    story = Story()
+    first = story.journal[0]
+    recovered = Recovered(
+        actor="local:ada@host",
+        state_before=first.state_before,
+        state_after=first.state_after,
+        ledger=ledger,
+        ledger_head=digest("x"),
+        ledger_length=0,
+        at_ms=AT_MS,
+        evidence=(digest("account"),),
+    )
+    before = chain.Head(ledger=ledger, length=0, address=digest("x"))
+    moved = rotated(2, before, before, ledger_id(STEWARD.kid, "entitlements:w9"))
+    found = list(faults_of_windows(enumerate([first, recovered, moved]), story.windows(), current=THIRD))
+    assert any("is no entitlement ledger of root-steward" in fault for fault in found)
+
+
+LEDGERS = st.sampled_from([ENTITLEMENTS, SECOND, THIRD, JOURNAL, ledger_id("somebody", "entitlements")])
+LENGTHS = st.one_of(st.integers(0, 8), st.just(2**63 - 1))
+TOLD = st.fixed_dictionaries(
+    {},
+    optional={
+        "ledger": LEDGERS,
+        "ledger_length": LENGTHS,
+        "from_ledger": LEDGERS,
+        "from_length": LENGTHS,
+        "to_ledger": LEDGERS,
+    },
+)
+
+
+@given(first=TOLD, second=TOLD, lost=st.sets(st.sampled_from([ENTITLEMENTS, SECOND])), current=LEDGERS)
+def test_whatever_a_steward_signs_is_judged(
+    first: dict[str, Any], second: dict[str, Any], lost: set[LedgerId], current: LedgerId
+) -> None:
+    """A verifier never fails on what it reads, and only the true story has no fault."""
+    honest = Story()
+    story = Story(first=first, second=second, lost=lost)
+    same = not lost and story.journal == honest.journal and current == THIRD
+    assert (not list(faults_of_windows(enumerate(story.journal), story.windows(), current=current))) == same
+
+
+def test_a_journal_that_goes_to_and_fro_names_each_ledger_once() -> None:
+    there, back = chain.empty(SECOND), chain.empty(ENTITLEMENTS)
+    journal = [applied(number, pins=pins) for number, pins in enumerate([back, there, back, there])]
+    assert succession(enumerate(journal)) == [ENTITLEMENTS, SECOND]
+
+
 # -------------------------------------------------------------------------------------------------------- audits
 
 
