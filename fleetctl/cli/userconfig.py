@@ -14,8 +14,9 @@ import json
 import os
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -68,10 +69,14 @@ def read_config(path: Path) -> dict[str, EngineEntry]:
     if len(data) > MAX_CONFIG:
         _refuse(path, f"it is over {MAX_CONFIG} bytes; take out what is no table of an engine")
     try:
-        tables = tomllib.loads(data.decode("utf-8"))
+        return _parsed(path, data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         _refuse(path, str(error))
-    return {name: _engine(path, name, table) for name, table in tables.items()}
+
+
+def _parsed(path: Path, text: str) -> dict[str, EngineEntry]:
+    """Raises ValueError for what is no TOML, BadInput for tables that are none of ours."""
+    return {name: _engine(path, name, table) for name, table in tomllib.loads(text).items()}
 
 
 def add_engine(path: Path, entry: EngineEntry) -> None:
@@ -89,6 +94,63 @@ def set_state(path: Path, engine: str, state: str) -> bool:
     """Point an engine's table to another state; the rest of the file stays. False when it has no table."""
     with _one_writer(path):
         return _set_state(path, engine, state)
+
+
+def remember_witnesses(path: Path, engine: str, witnesses: Iterable[WitnessEntry]) -> bool:
+    """Write where witnesses are into an engine's table, in the place of what is there of the same ids; the rest of the file stays.
+
+    False when it has no table. Raises BadInput where the list cannot be changed in its place.
+    """
+    with _one_writer(path):
+        entry = read_config(path).get(engine)
+        if entry is None:
+            return False
+        known = {item.id: item for item in entry.witnesses}
+        for item in witnesses:
+            key = item.public_key or (known[item.id].public_key if item.id in known else None)
+            known[item.id] = replace(item, public_key=key)
+        wanted = replace(entry, witnesses=tuple(known.values()))
+        lines = _lines(path)
+        start = _table_line(lines, engine)
+        first, last = _value_lines(lines, start, "witnesses")
+        lines[first:last] = [f"{line}\n" for line in _witness_lines(wanted)]
+        text = "".join(lines)
+        try:
+            same = _parsed(path, text) == read_config(path) | {engine: wanted}
+        except ValueError:
+            same = False
+        if not same:
+            _refuse(path, f"the list `witnesses` of `{engine}` is not on lines of its own; write it by hand")
+        write_whole(path, text.encode())
+        return True
+
+
+def _value_lines(lines: list[str], start: int, name: str) -> tuple[int, int]:
+    """From which line to before which a value of a table stands; where it would begin, twice, when there is none."""
+    for index in range(start + 1, len(lines)):
+        if lines[index].lstrip().startswith("["):
+            return start + 1, start + 1
+        if lines[index].partition("=")[0].strip() == name:
+            for last in range(index + 1, len(lines) + 1):
+                try:
+                    tomllib.loads("".join(lines[index:last]))
+                except tomllib.TOMLDecodeError:
+                    continue
+                return index, last
+    return start + 1, start + 1
+
+
+def _table_line(lines: list[str], engine: str) -> int:
+    """The line that begins an engine's table, -1 when it is written in another way."""
+    for index, line in enumerate(lines):
+        if line.lstrip().startswith("[") and line.strip().endswith("]") and tomllib.loads(line).keys() == {engine}:
+            return index
+    return -1
+
+
+def _lines(path: Path) -> list[str]:
+    # TOML ends a line at a line feed alone; a value may hold what else `splitlines` takes for one.
+    return [f"{line}\n" for line in read_bytes(path, MAX_CONFIG).decode("utf-8").removesuffix("\n").split("\n")]
 
 
 @contextmanager
@@ -110,8 +172,7 @@ def _one_writer(path: Path) -> Iterator[None]:
 def _set_state(path: Path, engine: str, state: str) -> bool:
     if engine not in read_config(path):
         return False
-    # TOML ends a line at a line feed alone; a value may hold what else `splitlines` takes for one.
-    lines = [f"{line}\n" for line in read_bytes(path, MAX_CONFIG).decode("utf-8").removesuffix("\n").split("\n")]
+    lines = _lines(path)
     inside = False
     for index, line in enumerate(lines):
         if line.lstrip().startswith("["):
@@ -128,9 +189,13 @@ def _table(entry: EngineEntry) -> str:
     for name, path in (("steward_key", entry.steward_key), ("steward_public_key", entry.steward_public_key)):
         if path is not None:
             lines.append(f"{name} = {_quoted(str(path))}")
-    if entry.witnesses:
-        lines += ["witnesses = [", *(f"    {_witness_table(item)}," for item in entry.witnesses), "]"]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_witness_lines(entry)]) + "\n"
+
+
+def _witness_lines(entry: EngineEntry) -> list[str]:
+    if not entry.witnesses:
+        return []
+    return ["witnesses = [", *(f"    {_witness_table(item)}," for item in entry.witnesses), "]"]
 
 
 def _witness_table(item: WitnessEntry) -> str:

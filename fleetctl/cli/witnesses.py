@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from fleetctl.cli.command import Settings
 from fleetctl.cli.folders import Folders
-from fleetctl.cli.userconfig import EngineEntry, WitnessEntry
+from fleetctl.cli.userconfig import EngineEntry, WitnessEntry, read_config, remember_witnesses
 from fleetctl.clock import Clock
 from fleetctl.diagnostics import code
-from fleetctl.errors import BadInput, SafetyRefused, Tampered
+from fleetctl.errors import BadInput, SafetyRefused, Tampered, Usage
 
 if TYPE_CHECKING:
     from fleetctl.ledger.keys import PublicKey, SeedSigner
@@ -30,6 +30,17 @@ WITNESS_AMBIGUOUS = code(
     "witness-ambiguous",
     "Nothing says which witness is at this address",
     trigger="--witness URL where the engine knows no witness or several; `--witness ID=URL,ID=URL` says which",
+)
+NOTHING_TO_REMEMBER = code(
+    "no-witness-to-remember",
+    "No witness is named that could be remembered",
+    trigger="`ledger witness --remember` without --witness",
+    exit_code=64,
+)
+NO_TABLE = code(
+    "engine-without-table",
+    "The user's configuration has no table for the engine",
+    trigger="`ledger witness --remember` on an engine that only --state names",
 )
 _FILE = "file:"
 _NEXT = re.compile(r",(?=[A-Za-z0-9][A-Za-z0-9._:-]{0,127}=)", re.ASCII)
@@ -60,6 +71,24 @@ def open_witnesses(
 def _several(text: str) -> list[str]:
     """`ID=URL,ID=URL` in its parts. A comma within a URL is one."""
     return _NEXT.split(text)
+
+
+def remember(settings: Settings, engine: str, store: Store) -> tuple[str, ...]:
+    """Write the witnesses that `--witness` names into the engine's table of the user's configuration. Returns their ids.
+
+    Raises Usage without `--witness`, BadInput where nothing says which witness is meant, or the table cannot be written.
+    """
+    from fleetctl.cli.folders import user_folders
+
+    if settings.witness is None:
+        raise Usage(NOTHING_TO_REMEMBER.at("give the witnesses with --witness ID=URL,ID=URL"))
+    path, roster = user_folders().config_file, _roster(store)
+    entry = read_config(path).get(engine)
+    if entry is None:
+        raise BadInput(NO_TABLE.at(f"{path} has no table for {engine}, which `--state` names; add one by hand"))
+    found = [_named(item, entry.witnesses, roster) for item in _several(settings.witness)]
+    remember_witnesses(path, engine, found)
+    return tuple(item.id for item in found)
 
 
 def named(text: str) -> tuple[str, str]:

@@ -226,6 +226,32 @@ def test_two_witnesses_of_two_required(running: Witnesses) -> None:
     )  # the other's receipts are not by this key
 
 
+def test_witnesses_are_remembered_in_the_configuration(running: Witnesses) -> None:
+    home = running.home
+    config = next(home.path.glob("config/fleetctl/config.toml"))
+    config.write_text(f"# mine\n{config.read_text()}\n# the end\n")
+    keys = [running.make(id) for id in ("audit-1", "audit-2")]
+    home.ok("settings", "set", "witnesses", ",".join(keys), *AT)
+    running.start("audit-1")
+    running.start("audit-2")
+    running.urls.pop("witness-test")
+    home.ok("apply", ".", "--yes", *running.flag, *AT)
+    assert home.run("ledger", "witness", "--remember", *AT).exit == 64
+    assert "remembered: audit-1, audit-2" in home.ok("ledger", "witness", "--remember", *running.flag, *AT).err
+    assert home.json("ledger", "witness", *AT)["witnesses"] == {"required": 0, "covering": 2, "missing": []}
+    text = config.read_text()
+    assert text.startswith("# mine\n") and text.endswith("# the end\n")
+    assert [text.count(id) for id in ("audit-1", "audit-2", 'id = "witness-test"')] == [1, 1, 1]
+    home.ok("ledger", "witness", "--remember", *running.flag, *AT)
+    assert config.read_text() == text
+    config.write_text(text.replace("[\n    {", "[{").replace("},\n", "}, ").replace("[", "[", 1))
+    home.ok("ledger", "witness", "--remember", *running.flag, *AT)
+    assert home.json("ledger", "witness", *AT)["witnesses"]["covering"] == 2
+    config.write_text(re.sub(r"^witnesses = .*?^\]|^witnesses = .*$", "", text, flags=re.MULTILINE | re.DOTALL))
+    home.ok("ledger", "witness", "--remember", *running.flag, *AT)
+    assert home.json("ledger", "witness", *AT)["witnesses"]["covering"] == 2
+
+
 def test_a_witness_that_the_settings_replaced_is_asked_no_more(running: Witnesses) -> None:
     """Its table stays in `config.toml`; it may be down for good."""
     home = running.home

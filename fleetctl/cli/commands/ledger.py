@@ -12,7 +12,7 @@ from fleetctl.cli.command import Group, Settings, command
 from fleetctl.cli.commands.decisions import decisions
 from fleetctl.cli.commands.rotate import rotate
 from fleetctl.cli.exports import export_bundle, export_file, ledger_bytes
-from fleetctl.cli.output import emit, write_bytes
+from fleetctl.cli.output import emit, note, write_bytes
 from fleetctl.cli.types import DANGER, DURATION, FILE_PATH, Count
 from fleetctl.cli.wiring import now_clock, open_engine
 from fleetctl.render.ledger import (
@@ -143,18 +143,24 @@ def verify(settings: Settings, file: Path | None, **known: object) -> int:
 
 
 @command("witness")
-def countersign(settings: Settings) -> int:
+@click.option("--remember", is_flag=True, help="Write where the witnesses of --witness are into your config.toml.")
+def countersign(settings: Settings, remember: bool) -> int:
     """Show both heads to the witnesses again, and keep their receipts: exit 5 while a required one is missing, 3 when
     one knows more than this state.
 
     \b
     Example:
       fleetctl ledger witness
+      fleetctl ledger witness --remember \\
+        --witness audit-1=https://a.example,audit-2=https://b.example
     """
+    from fleetctl.cli.witnesses import remember as remember_witnesses
     from fleetctl.engine.status import read_status
     from fleetctl.engine.witnessing import refuse_rollback, witness_heads
 
     with open_engine(settings, seals=True) as engine:
+        if remember:
+            note(f"remembered: {', '.join(remember_witnesses(settings, engine.id, engine.store))}\n")
         refuse_rollback(engine)
         found = witness_heads(engine)
         status = read_status(engine)

@@ -537,3 +537,23 @@ def test_of_two_recoveries_of_one_state_neither_is_chosen(past: tr.Past) -> None
         replicas.append(tr.replica_of(engine, name))
     with pytest.raises(NotVerified, match="both go on from root-steward/journal"):
         tr.recovered(past.restored(), *replicas)
+
+
+def test_a_rotation_after_a_loss_goes_on_as_any(past: tr.Past) -> None:
+    """And all of it comes back, once more, where the backup is from before the loss."""
+    assert isinstance(past.witness.state, tw.MemoryState)
+    past.witness.state.kept.clear()
+    engine = past.restored()
+    tr.recovered(engine, accept=GIVE_UP)
+    tr.admit(engine, "x1")
+    rotating.rotate(engine, window="w9", accept=["reset-usage:ledger"])
+    tr.admit(engine, "x2")
+    te.witness(engine)
+    replica = tr.replica_of(engine)
+    again = past.restored(name="again")
+    assert tr.recovered(again, replica).result == "recovered"
+    assert tr.rows(again) == tr.rows(engine)
+    check_works(again)
+    check_works(
+        te.open_engine(te.copied(te.state_of(engine).parent, past.folder / "copy"), witnesses=(tw.InProcess(),))
+    )
