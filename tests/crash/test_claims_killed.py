@@ -76,7 +76,7 @@ def act(engine: Engine, chance: random.Random, name: str, mine: list[str]) -> di
             entitlement=chance.choice([*TREE, *"abcdef"]),
             gang_size=chance.randint(1, 4),
             devices_per_member=chance.randint(1, 2),
-            estimate_uj=chance.choice([0, chance.randint(0, 300), chance.randint(0, 2_500)]),
+            estimate_uj=chance.choice([chance.randint(0, 300), chance.randint(0, 300), chance.randint(0, 2_500)]),
             grade=chance.choice(list(Grade)),
             workload_class=chance.choice([None, "train"]),
         )
@@ -84,7 +84,7 @@ def act(engine: Engine, chance: random.Random, name: str, mine: list[str]) -> di
             mine.append(name)
         return {"admitted": name, "entry": admission.entry} if admission.verdict.admitted else {"refused": name}
     claim = mine[chance.randrange(len(mine))]
-    energy, grade = chance.randint(0, 300), chance.choice(list(Grade))
+    energy, grade = chance.randint(0, 60), chance.choice(list(Grade))
     try:
         if kind == "release":
             mine.remove(claim)
