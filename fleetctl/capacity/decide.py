@@ -186,6 +186,7 @@ def _with_rules(
         after=after,
         body=body,
         was=None if before is None else working.body(before),
+        reason=operation.reason,
     )
     if before is not None:
         _refuse_immutable(case, before, parts)

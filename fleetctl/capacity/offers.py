@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from fleetctl.canonical import Json
 from fleetctl.capacity.identity import refuse_second_offer
 from fleetctl.capacity.offering import offering_problem
 from fleetctl.capacity.refusals import INVALID_STATE, NOT_FOUND, NOT_OFFERABLE, refuse, refuse_all
-from fleetctl.capacity.rules import Case, require_key, require_tenant, tombstone_of
+from fleetctl.capacity.rules import QUOTA_SET, Case, require_key, require_tenant, tombstone_of
 from fleetctl.capacity.working import Working
-from fleetctl.model.bodies import Body, OfferBody, PoolBody, SiteBody
+from fleetctl.model.bodies import OfferBody, PoolBody, SiteBody
 from fleetctl.model.changes import AuthzRow, Changes, Event, QuotaRow
 from fleetctl.model.codec import wide
 from fleetctl.model.live import LiveObject
@@ -43,9 +42,7 @@ class OfferRules:
         return Changes(
             quotas=quota_rows(case.working, pool, body),
             authz=(authz_row(case.working, pool, pool_body, body.to),),
-            events=(
-                _event(_happened(case.was, body), pool, body, {r: wide(m) for r, m in sorted(body.quota.items())}),
-            ),
+            events=(_event(_happened(case), pool, body, {r: wide(m) for r, m in sorted(body.quota.items())}),),
         )
 
     def remove(self, case: Case, now: UnixMs) -> Changes:
@@ -126,10 +123,9 @@ def _owned_pool(case: Case, body: OfferBody) -> LiveObject:
     return pool
 
 
-def _happened(was: Body | None, body: OfferBody) -> str:
-    """An update of nothing but the quota is what `quotas.set` does; anything else is an offer (seed: "The pools API")."""
-    only_quota = isinstance(was, OfferBody) and was != body and replace(was, quota=body.quota) == body
-    return "quota.updated" if only_quota else "pool.offered"
+def _happened(case: Case) -> str:
+    """`quota.updated` is from `quotas.set` alone; a declared change offers again (seed: "The pools API")."""
+    return "quota.updated" if case.reason == QUOTA_SET else "pool.offered"
 
 
 def _event(type: str, pool: LiveObject, body: OfferBody, quota: dict[str, Json] | None = None) -> Event:

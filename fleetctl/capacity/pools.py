@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from fleetctl.canonical import Json, canonical_json
@@ -156,7 +157,10 @@ def _updated(case: Case, was: PoolBody, body: PoolBody) -> Changes:
     pool = case.after
     rows = _owner_rows(case.working, pool, body)
     tenants = [pool.tenant, *offered_tenants(case.working, pool)]
-    events = [Event(type="pool.updated", object=pool.label, tenant=pool.tenant)]
+    events: list[Event] = []
+    # A change of nothing but the owner's rows is what `quotas.set` does (seed: "The pools API").
+    if not rows or replace(was, owner_quota=body.owner_quota) != body:
+        events.append(Event(type="pool.updated", object=pool.label, tenant=pool.tenant))
     if rows:
         quota: Json = {row.resource: wide(row.maximum) for row in rows}
         events.append(Event(type="quota.updated", object=pool.label, tenant=pool.tenant, data={"quota": quota}))

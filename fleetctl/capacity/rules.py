@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, NOT_FOUND, refuse
 from fleetctl.capacity.working import Working
@@ -12,6 +12,9 @@ from fleetctl.model.changes import Changes
 from fleetctl.model.ids import ANY_TENANT, Kind
 from fleetctl.model.live import LiveObject, Tombstone
 from fleetctl.units import UnixMs
+
+QUOTA_SET: Final = "quota set"
+"""The reason of an operation that `quotas.set` asks for: it changes an offer's rows without offering again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class Case:
     """The typed body of `after`; absent for a removal."""
     was: Body | None = None
     """The typed body of `before`, for an update."""
+    reason: str = ""
+    """The operation's."""
 
 
 def require(case: Case, kind: Kind, id: str, field: str) -> LiveObject:

@@ -41,7 +41,9 @@ def quota_of(arguments: Iterable[str]) -> dict[str, int]:
 
 
 def policy_of(argument: str | None) -> dict[str, Json]:
-    """A policy in the form of fleet files, as JSON or `@FILE`; empty when there is none. Raises BadInput, Unreachable."""
+    """A policy in the form of fleet files, as JSON or `@FILE`; empty when there is none. Raises BadInput, EngineRefused, Unreachable."""
+    from fleetctl.capacity.policy.problems import refuse_errors
+    from fleetctl.capacity.policy.shape import of_misfits
     from fleetctl.model.policy_forms import from_json
 
     if argument is None:
@@ -57,9 +59,7 @@ def policy_of(argument: str | None) -> dict[str, Json]:
         raise BadInput(BAD_POLICY_ARGUMENT.at('--policy must be a JSON object, such as {"maxPending": "6h"}'))
     policy, misfits = from_json(found)
     if misfits:
-        raise BadInput(
-            BAD_POLICY_ARGUMENT.at(f"--policy, `{'.'.join(map(str, item.path))}`: {item.detail}") for item in misfits
-        )
+        refuse_errors(of_misfits(misfits))
     return policy
 
 

@@ -97,7 +97,9 @@ def pool_update(pool: str, policy: Mapping[str, Json] | None, gpu_model: str | N
 def quota_change(pool: str, tenant: str, quota: Mapping[str, int]) -> Build:
     """Quota rows of a tenant in a pool: the owner's are fields of the pool, others of the offer."""
     from fleetctl.capacity.refusals import NOT_FOUND, refuse
+    from fleetctl.capacity.rules import QUOTA_SET
     from fleetctl.engine.builders import find
+    from fleetctl.engine.calls import Nothing
 
     def build(snapshot: Snapshot) -> Operation | Nothing:
         where = find(snapshot, "pool", pool)
@@ -105,7 +107,8 @@ def quota_change(pool: str, tenant: str, quota: Mapping[str, int]) -> Build:
             return _change("pool", where.id, _owner_quota(quota))(snapshot)
         for item in snapshot.objects.values():
             if item.kind == "offer" and _is_offer(item, where.id, tenant):
-                return _change("offer", item.id, _offer_quota(quota))(snapshot)
+                found = _change("offer", item.id, _offer_quota(quota))(snapshot)
+                return found if isinstance(found, Nothing) else replace(found, reason=QUOTA_SET)
         refuse(
             NOT_FOUND, f"{where.label} is not offered to {tenant}; offer it with `fleetctl pools offer`", where.label
         )

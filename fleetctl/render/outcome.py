@@ -105,6 +105,8 @@ def call_json(receipt: CallView) -> dict[str, Any]:
         "method": receipt.method,
         "entry": receipt.entry,
     }
+    if receipt.method == "pools.unoffer":
+        out["removed"] = receipt.entry is not None  # the seed's own answer ("Offerings")
     if receipt.label is not None:
         out |= {"label": receipt.label, "id": receipt.id}
     if receipt.object is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,31 @@ def test_the_eight_methods(home: Home) -> None:
         ("vcpu", 64),
     }
     assert home.json("pools", "capacity", "p2")["gpus"] == 0
-    home.ok("pools", "unoffer", "p2", "--to", "acme", "--now", NOW)
-    assert home.json("pools", "unoffer", "p2", "--to", "acme", "--now", NOW)["result"] == "nothing-to-do"
+    # Seed, "Offerings": unoffer answers `{ removed: boolean }`.
+    assert home.json("pools", "unoffer", "p2", "--to", "acme", "--now", NOW)["removed"] is True
+    gone = home.json("pools", "unoffer", "p2", "--to", "acme", "--now", NOW)
+    assert (gone["result"], gone["removed"]) == ("nothing-to-do", False)
     home.ok("pools", "archive", "p2", "--now", NOW)
     assert home.json("pools", "archive", "p2", "--now", NOW)["result"] == "nothing-to-do"
     assert [item["key"] for item in home.json("pools", "list")["items"]] == ["pool-fra1-h100"]
     types = [item["type"] for item in home.json("events", "list")["items"]]
     assert {"pool.created", "pool.updated", "pool.offered", "pool.unoffered", "pool.archived"} <= set(types)
+
+
+@pytest.mark.parametrize(
+    ("policy", "field"),
+    [
+        ({"maxPending": "6H"}, "maxPending"),
+        ({"trustProvisioningNetwork": 1}, "trustProvisioningNetwork"),
+        ({"acceptance": [{"kind": 1}]}, "acceptance[0].kind"),
+        ({"sharing": {"replicas": 0}}, "sharing.replicas"),
+    ],
+)
+def test_every_refusal_of_a_policy_is_the_validators(home: Home, policy: dict[str, object], field: str) -> None:
+    """readings/better-compute 4B, 4D: INVALID_INPUT that reads `policy: …`, whichever rule it is."""
+    answer = home.json("pools", "update", "pool-fra1-h100", "--policy", json.dumps(policy), "--now", NOW, exit=1)
+    (found,) = answer["diagnostics"]
+    assert found["engineCode"] == "INVALID_INPUT" and found["detail"].startswith(f"policy: {field}: ")
 
 
 def test_a_quota_that_is_set_says_so(home: Home) -> None:
@@ -68,6 +87,19 @@ def test_a_quota_that_is_set_says_so(home: Home) -> None:
     home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=3", "--now", NOW)
     (event,) = home.json("events", "list", "--since", str(last))["items"]
     assert (event["type"], event["data"]) == ("quota.updated", {"toTenantId": "acme", "quota": {"gpu": 3}})
+    home.ok("quotas", "set", "pool-fra1-h100", "root", "gpu=90", "--now", NOW)
+    (event,) = home.json("events", "list", "--since", str(last + 1))["items"]
+    assert (event["type"], event["data"]) == ("quota.updated", {"quota": {"gpu": 90}})
+
+
+@pytest.mark.parametrize("again", [{"gpu": 3}, {"gpu": 3, "vcpu": 4}])
+def test_offering_again_is_an_offer_whatever_changes(home: Home, again: dict[str, int]) -> None:
+    """Seed, "The pools API": `pool.offered`; `quota.updated` comes from `quotas.set` alone."""
+    last = home.json("events", "list")["next"]
+    quota = [word for resource, count in again.items() for word in ("--quota", f"{resource}={count}")]
+    home.ok("pools", "offer", "pool-fra1-h100", "--to", "acme", *quota, "--now", NOW)
+    (event,) = home.json("events", "list", "--since", str(last))["items"]
+    assert event["type"] == "pool.offered" and again.items() <= event["data"]["quota"].items()
 
 
 def test_events_go_on_where_the_last_answer_ended(home: Home) -> None:
