@@ -216,8 +216,9 @@ def _operations(file: PlanFile, context: Loose) -> Iterator[Block]:
     own = {str(item.id): item.label for item in file.body.operations if item.kind != "tenant"}
     names = {**context.texts("names"), **own}
     spans = context.texts("spans")
+    removed, fields = context.nested("removed"), context.nested("fields")
     yield from operation_blocks(
-        file.body.operations, names, lambda item: spans.get(item.label, ""), lambda item: _causes(context, item)
+        file.body.operations, names, lambda item: spans.get(item.label, ""), lambda item: _causes(removed, fields, item)
     )
 
 
@@ -288,11 +289,12 @@ def _unfolded(path: str, before: Any, after: Any, whole_lists: bool) -> Iterator
         yield (inner, None, value) if before is None else (inner, value, None)
 
 
-def _causes(context: Loose, item: Operation) -> dict[str, str]:
+def _causes(removed: Loose, fields: Loose, item: Operation) -> dict[str, str]:
     """What moved each field; under the empty name who removed an object that is made again."""
-    gone = context.nested("removed").nested(item.label)
-    who = {"": _by(gone)} if item.verb == "create" and gone.text("who") else {}
-    return who | {entry.text("field"): _cause(entry) for entry in context.nested("fields").objects(item.label)}
+    if item.verb == "create":
+        gone = removed.nested(item.label)
+        return {"": _by(gone)} if gone.text("who") else {}
+    return {entry.text("field"): _cause(entry) for entry in fields.objects(item.label)}
 
 
 def _cause(entry: Loose) -> str:
