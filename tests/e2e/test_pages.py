@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent
 
@@ -59,17 +60,19 @@ def parts(page: Path) -> list[str]:
 def script(lines: str) -> str:
     """Shell blocks as bash that ends with the first line that does not end as the page says."""
     lines = _EXIT.sub(r"ended=0; \1 || ended=$?; [ $ended = \2 ]", lines)
-    lines = _BEHIND.sub(r'\1 >"$FIRST_LINE" & await_first_line', lines)
-    for port in PORTS:
-        lines = lines.replace(port, str(free_port()))
+    lines = _BEHIND.sub(r': >"$FIRST_LINE"; \1 >"$FIRST_LINE" & await_first_line', lines)
+    for port, free in zip(PORTS, free_ports(len(PORTS)), strict=True):
+        lines = lines.replace(port, str(free))
     return lines
 
 
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
+def free_ports(count: int) -> list[int]:
+    """As many different ports that nobody listens on."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 RUN = [
