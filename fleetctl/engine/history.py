@@ -38,6 +38,8 @@ class HistoryEntry:
     operations: tuple[Operation, ...] = ()
     accepted: tuple[str, ...] = ()
     approved_by: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    """What a recovery gave up, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,5 +163,6 @@ def _entry(record: Record, operations: tuple[Operation, ...], witnessed: bool) -
         witnessed=witnessed,
         operations=operations,
         accepted=record.accepted,
+        lost=record.lost,
         **more,
     )

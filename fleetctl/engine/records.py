@@ -9,14 +9,14 @@ from typing import Any, cast
 from fleetctl.errors import Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.documents import DOCUMENT_MISSING, Documents, named_documents
-from fleetctl.ledger.entries import Applied, Called, JournalEvent
+from fleetctl.ledger.entries import Applied, Called, JournalEvent, Recovered
 from fleetctl.model.operation import Operation, OperationError, operation_from_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One journal entry with the operations it ran. `tenant` is who acted on them, `accepted` are ids of dangers,
-    `ended` (`kind/key`, id) of what ended with the object of the operation.
+    `ended` (`kind/key`, id) of what ended with the object of the operation, `lost` (for people) what a recovery gave up.
     """
 
     entry: int
@@ -27,6 +27,7 @@ class Record:
     origin: tuple[str, str] | None = None
     accepted: tuple[str, ...] = ()
     ended: tuple[tuple[str, str], ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> Iterator[Record]:
@@ -38,6 +39,7 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
         operations: list[Any] = []
         accepted: tuple[str, ...] = ()
         ended: tuple[tuple[str, str], ...] = ()
+        lost: tuple[str, ...] = ()
         if isinstance(event, Applied):
             body = load_document(documents, event.plan.hex(), entry)
             tenant, fleet, operations = body.get("tenant"), event.fleet, body.get("operations", [])
@@ -47,6 +49,10 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
             tenant, operations = body.get("tenant"), [body["operation"]] if "operation" in body else []
             accepted = tuple(body.get("accepted", ()))
             ended = tuple((item["object"], item["id"]) for item in body.get("ended", ()))
+        elif isinstance(event, Recovered) and event.evidence:
+            account = load_document(documents, event.evidence[0].hex(), entry)
+            accepted = tuple(account.get("accepted", ()))
+            lost = tuple(map(_lost, account.get("lost", ())))
         try:
             typed = tuple(operation_from_json(item) for item in operations)
         except OperationError as error:
@@ -62,7 +68,13 @@ def records(events: Iterable[tuple[int, JournalEvent]], documents: Documents) ->
             origin=origin,
             accepted=accepted,
             ended=ended,
+            lost=lost,
         )
+
+
+def _lost(item: Mapping[str, Any]) -> str:
+    where = f"{item.get('ledger')} at {item.get('length')} by {item.get('who')}"
+    return f"{where}, {item.get('kept')} kept: {item.get('why')}"
 
 
 def check_kept(events: Iterable[tuple[int, JournalEvent]], documents: Documents) -> None:

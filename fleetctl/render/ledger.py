@@ -51,7 +51,7 @@ def entries_document(ledger: str, entries: Iterable[tuple[int, Event]]) -> Docum
     blocks: list[Block] = [Verdict(ledger)]
     for index, event in entries:
         about = _fields(event)
-        facts = [(name, str(value)) for name, value in about.items() if name not in _COMMON or name == "actor"]
+        facts = [(name, _text(value)) for name, value in about.items() if name not in _COMMON or name == "actor"]
         blocks += [Heading(f"Entry {index}, {format_ms(event.at_ms)}: {event.EVENT}"), Facts(facts)]
     return blocks if len(blocks) > 1 else [Paragraph(f"{ledger} has no entries there.")]
 
@@ -194,6 +194,10 @@ def _fields(event: Event) -> dict[str, Any]:
         if value is not None:
             out[names.get(item.name, item.name)] = _plain(value)
     return out
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -120,6 +120,8 @@ class HistoryEntryView(Protocol):
     def accepted(self) -> Sequence[str]: ...
     @property
     def approved_by(self) -> Sequence[str]: ...
+    @property
+    def lost(self) -> Sequence[str]: ...
 
 
 class HistoryView(Protocol):
@@ -215,6 +217,7 @@ def history_document(history: HistoryView, names: Names, subject: str | None = N
         for name, values in (("accepted", item.accepted), ("approved by", item.approved_by)):
             if values:
                 facts.append((name, ", ".join(values)))
+        facts += [("lost", text) for text in item.lost]
         blocks += [Verdict(f"Entry {item.entry}, {format_ms(item.at_ms)}: {', '.join(about)}"), Facts(facts)]
         blocks += operation_blocks(item.operations, names)
     return blocks
@@ -264,7 +267,7 @@ def _entry_json(item: HistoryEntryView) -> dict[str, Any]:
     for name, value in (*made, *moved):
         if value is not None:
             out[name] = value
-    for name, values in (("accepted", item.accepted), ("approved_by", item.approved_by)):
+    for name, values in (("accepted", item.accepted), ("approved_by", item.approved_by), ("lost", item.lost)):
         if values:
             out[name] = list(values)
     return out | {"operations": [operation.to_json() for operation in item.operations]}

@@ -145,7 +145,11 @@ def test_usage_comes_back_from_the_witness_alone_and_a_loss_is_said_plainly(runn
     found = home.json("ledger", "verify", *flag, *AT)
     assert found["result"] == "ok" and found["journal"]["ledger"].startswith("root-steward/journal:r2026")
     assert [item["event"] for item in home.json("history", *flag, *AT)["entries"]] == ["applied", "recovered"]
-    assert "recovered" in home.ok("history", *flag, *AT).out
+    (_, entry) = home.json("history", *flag, *AT)["entries"]
+    assert entry["accepted"] == ["lose-entries:ledger/journal"] and "root-steward/journal at 2" in entry["lost"][0]
+    told = " ".join(home.ok("history", *flag, *AT).out.split())
+    assert "lost root-steward/journal at 2 by witness witness-test, 1 kept" in told
+    assert "[" not in home.ok("ledger", "show", "--stream", "journal", *AT).out
     home.ok("apply", ".", "--yes", "--require-witness", *flag, *AT)
     home.ok("ledger", "export", "--bundle", "../after")
     (key,) = home.path.glob("state/fleetctl/eng_test/steward.pub.pem")
