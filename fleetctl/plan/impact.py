@@ -20,7 +20,7 @@ Unit = Literal["count", "uj"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactRow:
-    """One tenant's figure on one object, before and after; `in_use` is of this moment."""
+    """One tenant's figure on one object, before and after; `in_use` is of this moment. `gone`: nothing is left to use."""
 
     tenant: str
     subject: str
@@ -29,6 +29,7 @@ class ImpactRow:
     before: int
     after: int
     in_use: int
+    gone: bool = False
 
     @property
     def effect(self) -> str:
@@ -37,8 +38,12 @@ class ImpactRow:
             return "gains"
         if self.in_use <= self.after:
             return "loses; what is in use still fits"
-        over = format_energy(self.in_use - self.after) if self.unit == "uj" else str(self.in_use - self.after)
-        return f"loses; what runs keeps running, new work queues until use falls by {over}"
+        if self.gone:
+            return "loses; what runs keeps running, nothing new starts"
+        over = self.in_use - self.after
+        # Energy that was spent stays spent until the window ends.
+        until = f"{format_energy(over)} or a new window begins" if self.unit == "uj" else str(over)
+        return f"loses; what runs keeps running, new work queues until use falls by {until}"
 
     def to_json(self) -> dict[str, Json]:
         return {
@@ -132,6 +137,7 @@ def _offer_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
             before=was.get(resource, 0),
             after=now.get(resource, 0),
             in_use=used.get(resource, 0),
+            gone=item.after is None,
         )
 
 
@@ -154,6 +160,7 @@ def _archived_rows(item: Operation, snapshot: Snapshot) -> Iterator[ImpactRow]:
                 before=maximum,
                 after=0,
                 in_use=used.get(resource, 0),
+                gone=True,
             )
 
 
@@ -183,6 +190,7 @@ def _guarantee_rows(
             before=_guarantee(before, name),
             after=_guarantee(after, name),
             in_use=in_use,
+            gone=after is None,
         )
 
 

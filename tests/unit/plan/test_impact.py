@@ -100,6 +100,29 @@ def test_effects_in_words() -> None:
     assert [row.effect for row in impact(plan.operations, world.snapshot)] == ["loses; what is in use still fits"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "effects"),
+    [
+        ({}, ["nothing new starts"] * 3),
+        (
+            _entitlement(50 * J),
+            ["nothing new starts", "new work queues until use falls by 20 J or a new window begins"],
+        ),
+    ],
+)
+def test_what_queues_and_until_when(wanted: Objects, effects: list[str]) -> None:
+    """plan-apply.md, Impact: what keeps running, what will queue, and until when; nothing queues for what is gone."""
+    world = _world(
+        {**_offer(32), **_entitlement(100 * J)},
+        booked={("pool/p1", "acme"): {"gpu": 24}},
+        entitlements={"entitlement/e": EntitlementUse(spent_uj=70 * J, devices=1)},
+    )
+    rows = impact(world.plan(fleet({**BASE, **wanted})).operations, world.snapshot)
+    assert sorted(row.effect for row in rows) == sorted(
+        f"loses; what runs keeps running, {effect}" for effect in effects
+    )
+
+
 def test_oversubscription() -> None:
     """better-compute B26: 8 GPUs, offers of 32 and 32; the owner's own offer is not given away."""
     world = _world({**_offer(32), **_offer(8, "root")}, inventory={"pool/p1": 8})
