@@ -6,7 +6,7 @@ rules of the kind, and the rows that follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -31,7 +31,7 @@ from fleetctl.model.codec import CodecError, decode
 from fleetctl.model.ids import Kind, derive_id
 from fleetctl.model.live import LiveObject, StateParts, split_state
 from fleetctl.model.operation import Operation
-from fleetctl.units import UnixMs
+from fleetctl.units import UnixMs, format_money, format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,17 +201,26 @@ def _refuse_immutable(case: Case, before: LiveObject, parts: StateParts) -> None
     was = case.working.state(before)
     for name in sorted(case.body.IMMUTABLE):
         if was.get(name) != parts.body.get(name):
-            then, now = (_named(case.working, name, state.get(name)) for state in (was, parts.body))
-            refuse(CONFLICT, _immutable_detail(before, name, then, now), case.label)
+            field, write = next(
+                ((name.removesuffix(unit), write) for unit, write in _WRITTEN.items() if name.endswith(unit)),
+                (name, str),
+            )
+            then, now = (_named(case, name, state.get(name), write) for state in (was, parts.body))
+            refuse(CONFLICT, _immutable_detail(before, field, then, now), case.label)
 
 
-_REFERS: Final[Mapping[str, Kind]] = {"site": "site", "pool": "pool", "parent": "entitlement"}
+_WRITTEN: Final[Mapping[str, Callable[[int], str]]] = {"Min": format_time, "Microusd": format_money}
+"""How files write the figures of fields whose canonical names end so."""
 
 
-def _named(working: Working, field: str, value: object) -> object:
-    """The value of a field, an id that it holds by the label that people know."""
-    kind = _REFERS.get(field)
-    found = working.get(kind, value) if kind is not None and isinstance(value, str) else None
+def _named(case: Case, field: str, value: object, write: Callable[[int], str]) -> object:
+    """The value of a field as people know it: an id by the label of what it names, a figure as files write it."""
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) is int:
+        return write(value)
+    kind = case.body.REFERENCES.get(field)
+    found = case.working.get(kind, value) if kind is not None and isinstance(value, str) else None
     return value if found is None else found.label
 
 
