@@ -31,7 +31,7 @@ def with_status_file(path: Path | None) -> Iterator[Status]:
     except BaseException as error:
         known: FleetctlError = translated(error)
         # An error may carry its own result: what was committed is told even when something else is missing.
-        _write(path, (status.result or {}) | error_json(known.diagnostics) | {"exit": known.exit_code})
+        _write(path, error_json(known.diagnostics) | (status.result or {}) | {"exit": known.exit_code})
         raise
     if status.result is not None:
         _write(path, status.result)

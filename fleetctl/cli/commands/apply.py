@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,15 @@ from fleetctl.cli.applying import Options, apply_fleet, apply_saved
 from fleetctl.cli.command import Settings, command
 from fleetctl.cli.commands.plan import ACCEPT
 from fleetctl.cli.fleets import is_fleet, is_missing_folder
-from fleetctl.cli.output import emit
+from fleetctl.cli.output import emit, warn
 from fleetctl.cli.statusfile import with_status_file
 from fleetctl.cli.types import DIGEST, DURATION, FILE_PATH
 from fleetctl.errors import FleetctlError
+from fleetctl.render.diagnostics import error_json
 from fleetctl.render.outcome import apply_document, apply_json
 
 if TYPE_CHECKING:
+    from fleetctl.diagnostics import Diagnostic
     from fleetctl.engine.apply import ApplyReceipt
 
 
@@ -39,7 +42,7 @@ def apply(
     require_witness: bool,
     wait: int,
     status_file: Path | None,
-) -> None:
+) -> int:
     """Apply a saved PLAN, or plan and apply the fleet at PATH in one go: in one transaction, all of it or nothing.
 
     \b
@@ -55,18 +58,28 @@ def apply(
         wait_ms=wait,
         terminal=sys.stdin.isatty() and sys.stdout.isatty(),
     )
-    with with_status_file(status_file) as status:
-        run = apply_fleet if is_fleet(target) or is_missing_folder(target) else apply_saved
-        done: list[ApplyReceipt] = []
+    run = apply_fleet if is_fleet(target) or is_missing_folder(target) else apply_saved
+    done: list[ApplyReceipt] = []
+    try:
+        with with_status_file(status_file) as status:
 
-        def keep(receipt: ApplyReceipt) -> None:
-            status.result = apply_json(receipt)
-            done.append(receipt)
+            def keep(receipt: ApplyReceipt) -> None:
+                status.result = apply_json(receipt)
+                done.append(receipt)
 
-        try:
             run(settings, target, options, keep)
-        except FleetctlError:
-            if done and settings.format == "text":  # what was done stands, whatever is missing
-                emit(settings, lambda: apply_document(done[0]), lambda: apply_json(done[0]))
+    except FleetctlError as error:
+        if not done:
             raise
-    emit(settings, lambda: apply_document(done[0]), lambda: apply_json(done[0]))
+        # What was done stands, whatever is missing: the receipt is the answer, and says what went wrong after it.
+        _show(settings, done[0], error.diagnostics)
+        return error.exit_code
+    _show(settings, done[0])
+    return 0
+
+
+def _show(settings: Settings, receipt: ApplyReceipt, missing: Sequence[Diagnostic] = ()) -> None:
+    told = error_json(missing) if missing else {}
+    emit(settings, lambda: apply_document(receipt), lambda: told | apply_json(receipt))
+    if missing:
+        warn(missing)
