@@ -44,7 +44,11 @@ def server(answer: Callable[[BaseHTTPRequestHandler, bytes], None]) -> Iterator[
         def log_message(self, format: str, *values: object) -> None:
             """Nothing on the terminal."""
 
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that waits no more drops its connection: nothing on the terminal."""
+
+    serving = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=serving.serve_forever, args=(0.02,))
     thread.start()
     witness = HttpWitness(
