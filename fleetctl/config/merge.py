@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from fleetctl.config.codes import UNKNOWN_FIELD, WRONG_TYPE, did_you_mean, shown
@@ -82,7 +82,7 @@ class _Merge:
         if handle is None:
             self.problems.add(
                 UNKNOWN_FIELD,
-                lambda: f"{shown(field)} is no section of a fleet file{did_you_mean(field, self._known)}",
+                lambda: f"{shown(field)} is no section of a fleet file{_instead(field, self._known)}",
                 at,
             )
         elif not is_absent(node):
@@ -125,7 +125,7 @@ class _Merge:
         for kind, kind_at, fields in given.items_at():
             if is_absent(fields):
                 if kind not in SECTIONS:
-                    detail = f"{shown(kind)} is no section of a fleet file{did_you_mean(kind, SECTIONS)}"
+                    detail = f"{shown(kind)} is no section of a fleet file{_instead(kind, SECTIONS)}"
                     self.problems.add(UNKNOWN_FIELD, detail, kind_at)
                 continue
             fields_of_kind = self._as_mapping(f"{field}.{kind}", fields)
@@ -172,3 +172,7 @@ class _Merge:
 def _put(mapping: Mapping, key: str, at: int, node: Node) -> None:
     mapping.entries[key] = node
     mapping.key_places.append(at)
+
+
+def _instead(word: str, known: Iterable[str]) -> str:
+    return did_you_mean(word, known) or f"; known here: {', '.join(sorted(known))}"
