@@ -191,7 +191,7 @@ def settings_change(edit: Callable[[SettingsBody], SettingsBody]) -> Build:
 
 
 def find(snapshot: Snapshot, kind: Kind, id_or_key: str) -> LiveObject:
-    """A live object by id, else by `kind` key when one object has it. Refuses NOT_FOUND."""
+    """A live object by id, else by key, alone or as `kind/key`, when one object has it. Refuses NOT_FOUND."""
     found = snapshot.objects.get((kind, ObjectId(id_or_key)))
     if found is not None:
         return found
@@ -202,6 +202,8 @@ def find(snapshot: Snapshot, kind: Kind, id_or_key: str) -> LiveObject:
     if current:
         ids = ", ".join(sorted(item.id for item in current))
         refuse(NOT_FOUND, f"{len(current)} objects have the key {id_or_key}; name one by id: {ids}", id_or_key)
+    if id_or_key.startswith(f"{kind}/"):
+        return find(snapshot, kind, id_or_key.removeprefix(f"{kind}/"))
     refuse_unknown(kind, id_or_key)
 
 

@@ -340,10 +340,12 @@ def tree_state(objects: Iterable[LiveObject], usages: Usages) -> TreeState:
 
 
 def entitlement_id(objects: Iterable[LiveObject], id_or_key: str) -> str:
-    """The id of an entitlement given by id or key; the text itself when nothing has it, so that §4.1 can deny it.
+    """The id of an entitlement given by id or key, alone or as kind/key; the text itself when nothing has it, so that
+    §4.1 can deny it.
 
     Raises EngineRefused when several have the key.
     """
+    id_or_key = id_or_key.removeprefix("entitlement/")
     found = [item for item in objects if item.kind == "entitlement" and id_or_key in (item.id, item.key)]
     if len(found) > 1:
         ids = ", ".join(sorted(item.id for item in found))

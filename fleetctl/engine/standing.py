@@ -92,7 +92,8 @@ def read_standings(engine: Engine, window: str | None = None) -> Standings:
 
 
 def named(found: Standings, id_or_key: str) -> str:
-    """The id of an entitlement that the tree has or had. Raises EngineRefused for one that is not there, BadInput for several."""
+    """The id of an entitlement that the tree has or had, given as to `find`. Raises EngineRefused for one that is not there, BadInput for several."""
+    id_or_key = id_or_key.removeprefix("entitlement/")
     live = {item.key for item in found.snapshot.objects.values() if item.kind == "entitlement"}
     gone = [
         str(stone.id)

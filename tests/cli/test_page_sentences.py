@@ -85,3 +85,27 @@ def test_a_node_that_left_names_its_pool_by_key(home: Home) -> None:
     """pins: an object is written kind/key everywhere."""
     home.ok("nodes", "join", "--pool", "pool-fra1-h100", "--name", "n1", "--gpus", "8", "--now", NOW)
     assert home.json("nodes", "leave", "n1", "--now", NOW)["pool"] == "pool/pool-fra1-h100"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("pools", "get", "pool/pool-fra1-h100"),
+        ("quotas", "list", "pool/pool-fra1-h100"),
+        ("tenants", "get", "tenant/acme"),
+        ("entitlements", "usage", "entitlement/ent-acme"),
+        ("nodes", "join", "--pool", "pool/pool-fra1-h100", "--name", "n1", "--gpus", "8", "--now", NOW),
+    ],
+)
+def test_an_object_is_taken_as_it_is_written(home: Home, arguments: tuple[str, ...]) -> None:
+    """pins: an object is written kind/key everywhere; so what a command printed can be given to the next."""
+    short = [word.rpartition("/")[2] for word in arguments]
+    assert home.json(*arguments) == home.json(*short)
+
+
+def test_a_claim_of_an_entitlement_as_it_is_written(home: Home) -> None:
+    """pins, as above; the ledger holds the entitlement's id."""
+    claim = ("--claim", "c1", "--devices", "1", "--energy", "1MJ", "--grade", "ModelBased")
+    admitted = home.json("claims", "admit", "--entitlement", "entitlement/ent-acme", *claim, "--now", NOW)
+    assert (admitted["verdict"], admitted["entitlement"]) == ("Admit", "entitlement/ent-acme")
+    assert home.json("ledger", "show")["entries"][0]["entitlement"].startswith("ent_")
