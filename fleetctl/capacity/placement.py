@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from fleetctl.model.bodies import PoolClass
 from fleetctl.model.ids import ObjectId
 
 
@@ -13,6 +14,11 @@ class FreeNode(NamedTuple):
 
     id: ObjectId
     free: int
+
+
+def adds_capacity(pool_class: PoolClass) -> bool:
+    """Machines of a metal-dedicated pool are deployed whole: only `host` nodes can be reserved (seed: "Classes")."""
+    return pool_class != "metal-dedicated"
 
 
 def free_nodes(gpus: Mapping[ObjectId, int], booked: Iterable[tuple[ObjectId, int]]) -> list[FreeNode]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NoReturn, cast
 
-from fleetctl.capacity.placement import free_nodes, place
+from fleetctl.capacity.placement import adds_capacity, free_nodes, place
 from fleetctl.capacity.refusals import INVALID_INPUT, INVALID_STATE, NOT_FOUND
 from fleetctl.diagnostics import Code, code
 from fleetctl.engine.builders import find, refuse_unknown
@@ -257,6 +257,10 @@ def _check_quota(snapshot: Snapshot, where: LiveObject, tenant: str, gpus: int) 
 def _place(
     engine: Engine, tx: Writer, snapshot: Snapshot, usages: Usages, draft: Reservation, estimate: Estimate | None
 ) -> Booked:
+    where = cast(PoolBody, snapshot.objects["pool", draft.pool].body())
+    if not adds_capacity(where.pool_class):
+        why = "its machines are deployed whole, and add nothing that can be reserved"
+        return Booked(reservation=replace(draft, reason=why))
     nodes = {item.id: item.gpus for item in tx.nodes() if item.pool == draft.pool}
     chosen = place(draft.gpus, free_nodes(nodes, _placements(tx, draft.pool)))
     if chosen is None:

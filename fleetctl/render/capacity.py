@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from fleetctl.capacity.placement import adds_capacity
+from fleetctl.model.bodies import PoolBody
 from fleetctl.model.changes import AuthzRow
 from fleetctl.model.live import LiveObject
 from fleetctl.model.operational import Node, Reservation
@@ -49,24 +51,30 @@ def pool_document(pool: LiveObject, rows: QuotaRows, names: Names) -> Document:
 
 
 def capacity_json(pool: LiveObject, nodes: Sequence[Node], booked: int, rows: QuotaRows) -> dict[str, Any]:
-    """Machines, GPUs and bookings of a pool."""
+    """Machines of a pool, the GPUs that can be reserved on them, and bookings."""
     return {
         "result": "ok",
         "pool": pool.label,
         "id": pool.id,
         "nodes": len(nodes),
-        "gpus": sum(item.gpus for item in nodes),
+        "gpus": _reservable(pool, nodes),
         "booked_gpus": booked,
         "quotas": quotas_json(rows),
     }
 
 
 def capacity_document(pool: LiveObject, nodes: Sequence[Node], booked: int, rows: QuotaRows) -> Document:
-    total = sum(item.gpus for item in nodes)
+    total = _reservable(pool, nodes)
     return [
         Verdict(f"{pool.label}: {total - booked} of {total} GPUs free on {counted(len(nodes), 'node')}"),
         quotas_table(rows),
     ]
+
+
+def _reservable(pool: LiveObject, nodes: Sequence[Node]) -> int:
+    if not adds_capacity(cast(PoolBody, pool.body()).pool_class):
+        return 0
+    return sum(item.gpus for item in nodes)
 
 
 def node_json(node: Node, names: Names) -> dict[str, Any]:

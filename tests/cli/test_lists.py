@@ -81,6 +81,17 @@ def test_every_refusal_of_a_policy_is_the_validators(home: Home, policy: dict[st
     assert found["engineCode"] == "INVALID_INPUT" and found["detail"].startswith(f"policy: {field}: ")
 
 
+def test_a_pool_of_machines_that_are_deployed_whole_has_no_capacity(home: Home) -> None:
+    """Seed, "Classes": only `host` nodes add schedulable capacity."""
+    home.ok(
+        *("pools", "create", "whole", "--site", "fra1", "--class", "metal-dedicated", "--gpu-model", "H100"),
+        *("--now", NOW),
+    )
+    home.ok("nodes", "join", "--pool", "whole", "--name", "n1", "--gpus", "8", "--now", NOW)
+    found = home.json("pools", "capacity", "whole")
+    assert (found["nodes"], found["gpus"], found["booked_gpus"]) == (1, 0, 0)
+
+
 def test_a_quota_that_is_set_says_so(home: Home) -> None:
     """Seed, "The pools API": `quota.updated` from `quotas.set`."""
     last = home.json("events", "list")["next"]

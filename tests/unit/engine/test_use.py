@@ -149,6 +149,16 @@ def test_a_reservation_and_its_claim_begin_and_end_together(engine: Engine) -> N
     te.check_whole(engine)
 
 
+def test_machines_that_are_deployed_whole_add_nothing_that_can_be_reserved(tmp_path: Path) -> None:
+    """Seed, "Classes": `dedicated` nodes add no reservable capacity."""
+    engine = te.new_engine(tmp_path / "engine")
+    te.applied(engine, te.fleet(te.pool("whole", pool_class="metal-dedicated")))
+    reservations.join_node(engine, pool="whole", name="n1", gpus=8)
+    found = reservations.create(engine, tenant="root", pool="whole", gpus=1).reservation
+    assert (found.state, found.placement) == ("pending", ())
+    assert found.reason is not None and "deployed whole" in found.reason
+
+
 def test_a_reservation_under_a_key_is_made_once(engine: Engine) -> None:
     first = reservations.create(engine, tenant="acme", pool="pool-a", gpus=2, key="job")
     again = reservations.create(engine, tenant="acme", pool="pool-a", gpus=2, key="job")
