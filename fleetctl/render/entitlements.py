@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast
 
 from fleetctl.model.bodies import EntitlementBody
-from fleetctl.model.codec import wide
 from fleetctl.model.ids import object_name
 from fleetctl.model.live import LiveObject, Snapshot
 from fleetctl.model.usage import EntitlementUse
@@ -80,7 +79,12 @@ def tree_json(found: StandingsView) -> dict[str, Any]:
         more = {"parent": body.parent, "limit_uj": body.limit_uj, "period_ms": body.period_ms}
         node |= {name: value for name, value in more.items() if value is not None}
         nodes.append(node | _figures(found.by_id[item.id]))
-    gone = [{"id": id} | _figures(item) for id, item in found.by_id.items() if item.room is None]
+    keys = {str(item.id): item.key for item in found.snapshot.tombstones.values() if item.kind == "entitlement"}
+    gone = [
+        {"id": id} | ({"key": keys[id]} if id in keys else {}) | _figures(item)
+        for id, item in found.by_id.items()
+        if item.room is None
+    ]
     return {"result": "ok", "window": _span_json(found.span), "tree": nodes, "orphans": gone}
 
 
@@ -117,9 +121,9 @@ def usage_json(found: StandingsView, only: str | None) -> dict[str, Any]:
         item: dict[str, Any] = {
             "entitlement": labels.get(id, id),
             "id": id,
-            "spent_uj": wide(use.spent_uj),
-            "reserved_uj": wide(use.reserved_uj),
-            "borrowed_uj": wide(stands.borrowed_uj),
+            "spent_uj": use.spent_uj,
+            "reserved_uj": use.reserved_uj,
+            "borrowed_uj": stands.borrowed_uj,
             "devices": use.devices,
             "open_claims": use.open_claims,
             "orphan": stands.room is None,

@@ -109,3 +109,26 @@ def test_a_claim_of_an_entitlement_as_it_is_written(home: Home) -> None:
     admitted = home.json("claims", "admit", "--entitlement", "entitlement/ent-acme", *claim, "--now", NOW)
     assert (admitted["verdict"], admitted["entitlement"]) == ("Admit", "entitlement/ent-acme")
     assert home.json("ledger", "show")["entries"][0]["entitlement"].startswith("ent_")
+
+
+def test_figures_are_integers_in_every_answer(home: Home) -> None:
+    """cli.md: `usage` of a verification and the pure commands' figures are integers; so are those of the engine's commands."""
+    home.write("fleet.yaml", FLEET.replace("40 MJ", "40 GJ").replace("60 MJ", "60 GJ"))
+    home.ok("apply", ".", "--yes", "--now", NOW)
+    claim = ("--claim", "c1", "--devices", "1", "--energy", "35 GJ", "--grade", "ModelBased")
+    home.ok("claims", "admit", "--entitlement", "ent-acme", *claim, "--now", NOW)
+    (used,) = home.json("entitlements", "usage")["items"]
+    (node,) = home.json("entitlements", "tree")["tree"]
+    (verified,) = home.json("ledger", "verify")["usage"].values()
+    assert used["reserved_uj"] == node["reserved_uj"] == verified["reserved_uj"] == 35 * 10**15
+
+
+def test_an_entitlement_that_left_is_in_the_tree_by_its_key(home: Home) -> None:
+    """pins: an object is written by its key; readings A69: usage of what left is an orphan."""
+    claim = ("--claim", "c1", "--devices", "1", "--energy", "1MJ", "--grade", "ModelBased")
+    home.ok("claims", "admit", "--entitlement", "ent-acme", *claim, "--now", NOW)
+    home.ok("claims", "release", "--claim", "c1", "--now", NOW)
+    home.write("fleet.yaml", FLEET.partition("entitlements:")[0])
+    home.ok("apply", ".", "--yes", "--accept", "share:fleet/eu-test", "--now", NOW)
+    (orphan,) = home.json("entitlements", "tree")["orphans"]
+    assert (orphan["key"], orphan["spent_uj"]) == ("ent-acme", 10**12)
