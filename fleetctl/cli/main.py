@@ -108,7 +108,6 @@ _VERSION = click.Option(
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    allow_from_autoenv=False,  # FLEETCTL_VERSION is a name that pipelines use
     callback=_print_version,
     help="Print the version and exit.",
 )
@@ -117,7 +116,6 @@ cli = Root(
     "fleetctl",
     entries=ENTRIES,
     params=[*common_options(("text", "json", "github")), _VERSION],
-    context_settings={"auto_envvar_prefix": "FLEETCTL"},
     no_args_is_help=True,
     help="""Reconcile GPU fleets with files in git: plan, apply exactly what was reviewed, all of it or nothing, and a
 witnessed ledger of everything that was done.

@@ -132,3 +132,17 @@ def test_an_entitlement_that_left_is_in_the_tree_by_its_key(home: Home) -> None:
     home.ok("apply", ".", "--yes", "--accept", "share:fleet/eu-test", "--now", NOW)
     (orphan,) = home.json("entitlements", "tree")["orphans"]
     assert (orphan["key"], orphan["spent_uj"]) == ("ent-acme", 10**12)
+
+
+def test_the_environment_agrees_to_nothing(tmp_path: Path) -> None:
+    """cli.md: the common options come from the environment; plan-apply.md: dangers are accepted in files or by `--accept`, and
+    `apply PATH` without a terminal needs `--yes`.
+    """
+    ambient = {"FLEETCTL_APPLY_YES": "1", "FLEETCTL_APPLY_ACCEPT": f"shrink-below-use:{OFFER}", "FLEETCTL_NOW": NOW}
+    home = Home(path=tmp_path, env=ambient).with_engine(fleet=FLEET)
+    assert home.json("apply", ".", exit=64)["diagnostics"][0]["code"] == "not-agreed"
+    assert home.json("apply", ".", "--yes")["result"] == "applied"
+    home.ok("nodes", "join", "--pool", "pool-fra1-h100", "--name", "n1", "--gpus", "8")
+    home.ok("reservations", "create", "--tenant", "acme", "--pool", "pool-fra1-h100", "--gpus", "4")
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 2"))
+    assert home.json("apply", ".", "--yes", exit=3)["diagnostics"][0]["code"] == "unaccepted-danger"
