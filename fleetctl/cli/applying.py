@@ -80,7 +80,7 @@ def apply_fleet(settings: Settings, path: Path, options: Options, done: Done) ->
     from fleetctl.engine.planning import plan_fleet
     from fleetctl.plan.planfile import write_plan
 
-    if not options.yes and not options.terminal:
+    if not options.yes and not options.terminal and path.exists():  # a path that is missing is said as that
         raise Usage(
             NOT_AGREED.at(f"there is no terminal to ask on; review `fleetctl plan {path} -o plan.json`, or give --yes")
         )

@@ -15,9 +15,9 @@ from fleetctl.errors import BadInput, NotVerified, Unreachable, Usage
 from fleetctl.frozen import dataclass
 
 if TYPE_CHECKING:
-    from fleetctl.ledger.audit import Bounds, Report
     from fleetctl.ledger.identifiers import LedgerId
     from fleetctl.ledger.receipts import WitnessKey
+    from fleetctl.ledger.report import Bounds, Report
 
 KEY_NEEDED = code(
     "steward-key-needed",
@@ -125,7 +125,7 @@ def bounds_of(known: Known, ledger: LedgerId, *, beside: bool = False, windows: 
     """The bounds for one ledger; `beside` are the journal and closed windows, which `--min-length` and a resume file without them leave
     alone. A resume file without `ledger` must know one of the `windows` before it.
     """
-    from fleetctl.ledger.audit import Bounds, parse_resume
+    from fleetctl.ledger.report import Bounds, parse_resume
 
     resume = None
     if known.resume is not None:

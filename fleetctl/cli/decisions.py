@@ -23,8 +23,8 @@ _NAMED = 8  # claims that a message names
 
 if TYPE_CHECKING:
     from fleetctl.engine.redeciding import Redecided
-    from fleetctl.ledger.audit import Report
     from fleetctl.ledger.entries import Event
+    from fleetctl.ledger.report import Report
 
 
 def bundle_decisions(

@@ -17,8 +17,8 @@ from fleetctl.render.words import counted
 
 if TYPE_CHECKING:
     from fleetctl.engine.context import Engine
-    from fleetctl.ledger.audit import Report
     from fleetctl.ledger.entries import Event
+    from fleetctl.ledger.report import Report
 
 FOLDER_NOT_EMPTY = code(
     "folder-not-empty",

@@ -30,7 +30,7 @@ from fleetctl.model.ids import EngineId, ulid_id
 
 if TYPE_CHECKING:
     from fleetctl.engine.context import Engine
-    from fleetctl.engine.witnessing import Witnessed
+    from fleetctl.engine.receipts import Witnessed
     from fleetctl.ports import StoredReceipt
     from fleetctl.store.sqlite import SqliteStore
 
@@ -81,7 +81,8 @@ def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence
 
 def _set_back(backup: Engine, receipts: Sequence[StoredReceipt], accept: Sequence[str]) -> bool:
     """Whether a witness knows more than a backup, and that is accepted. Raises SafetyRefused where it is not."""
-    from fleetctl.engine.witnessing import ROLLED_BACK, refuse_rollback
+    from fleetctl.engine.receipts import ROLLED_BACK
+    from fleetctl.engine.witnessing import refuse_rollback
 
     try:
         refuse_rollback(backup, [(item.stream, item.sealed) for item in receipts])
@@ -187,7 +188,7 @@ def copy_state(settings: Settings, url: str, engine: str | None, steward: str | 
     Raises SafetyRefused when there is one, BadInput, Unreachable.
     """
     from fleetctl.engine.moving import copy_into
-    from fleetctl.engine.witnessing import read_settings
+    from fleetctl.engine.receipts import read_settings
     from fleetctl.store.sqlite import SqliteStore
 
     folders, clock = user_folders(), now_clock(settings)

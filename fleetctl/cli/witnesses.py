@@ -171,7 +171,7 @@ def _key(item: WitnessEntry, roster: dict[str, str]) -> PublicKey:
 
 
 def _roster(store: Store) -> dict[str, str]:
-    from fleetctl.engine.witnessing import read_settings
+    from fleetctl.engine.receipts import read_settings
 
     with store.read() as reader:
         return dict(read_settings(reader).witnesses)

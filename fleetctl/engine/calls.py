@@ -14,9 +14,10 @@ from fleetctl.capacity.working import Working
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_absences, check_quotas
 from fleetctl.engine.journal import keep_document, sealing_time, write_journal
+from fleetctl.engine.receipts import Witnessed
 from fleetctl.engine.state import check_state, digests_of, load_snapshot, moved
 from fleetctl.engine.streams import Usages, read_usages
-from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
+from fleetctl.engine.witnessing import refuse_rollback, witness_heads
 from fleetctl.engine.writing import write_changes
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Called

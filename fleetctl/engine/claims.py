@@ -331,7 +331,7 @@ def _check_unused(tx: Writer, usages: Usages, claim: str) -> None:
 
 def tree_state(objects: Iterable[LiveObject], usages: Usages) -> TreeState:
     """The declared entitlement tree with the usage of the stream in force. `objects` are the sealed ones."""
-    tree = Tree(_entitlement(item) for item in objects if item.kind == "entitlement")
+    tree = Tree(entitlement_of(item) for item in objects if item.kind == "entitlement")
     used = {
         name: Usage(spent_uj=use.spent_uj, reserved_uj=use.reserved_uj, devices=use.devices)
         for name, use in usages.entitlements.items()
@@ -357,7 +357,8 @@ def entitlement_id(objects: Iterable[LiveObject], id_or_key: str) -> str:
     return found[0].id if found else check_identifier(id_or_key, "entitlement")
 
 
-def _entitlement(item: LiveObject) -> Entitlement:
+def entitlement_of(item: LiveObject) -> Entitlement:
+    """An entitlement as pool/1 decides with it."""
     body = cast(EntitlementBody, item.body())
     return Entitlement(
         id=item.id,

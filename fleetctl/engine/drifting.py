@@ -14,11 +14,12 @@ from fleetctl.engine.journal import keep_document, write_journal
 from fleetctl.engine.journals import journal_history
 from fleetctl.engine.planning import Source, provenance
 from fleetctl.engine.rebuild import differences
+from fleetctl.engine.receipts import check_receipts
 from fleetctl.engine.records import check_kept
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, read_usages, verify_stream
 from fleetctl.engine.windows import check_closed, check_succession, rotation_due, window_state
-from fleetctl.engine.witnessing import check_receipts, refuse_rollback
+from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import NotVerified, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Reported

@@ -8,10 +8,11 @@ from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import Engine, check_identity, check_open, journal_stream, usage_stream
 from fleetctl.engine.indexes import INDEX_TAMPERED, check_quotas
 from fleetctl.engine.rebuild import differences
+from fleetctl.engine.receipts import check_receipts
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import read_usages, verify_stream
 from fleetctl.engine.windows import check_succession
-from fleetctl.engine.witnessing import check_receipts, refuse_rollback
+from fleetctl.engine.witnessing import refuse_rollback
 from fleetctl.errors import FleetctlError, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.receipts import read_receipt

@@ -9,9 +9,9 @@ from typing import Any
 
 from fleetctl.engine.context import Engine, check_identity
 from fleetctl.engine.journals import journal_history, parts
+from fleetctl.engine.receipts import journal_covered
 from fleetctl.engine.records import Record, records
 from fleetctl.engine.streams import verify_stream
-from fleetctl.engine.witnessing import journal_covered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.entries import Applied, Called, Rotated
 from fleetctl.model.ids import ObjectId

@@ -9,22 +9,15 @@ from dataclasses import replace
 from fleetctl.canonical import canonical_bytes
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.journals import parts
+from fleetctl.engine.receipts import read_settings, roster
 from fleetctl.engine.streams import head_of, journal_events
-from fleetctl.engine.witnessing import newest_answers, read_settings, roster
+from fleetctl.engine.witnessing import newest_answers
 from fleetctl.frozen import dataclass
-from fleetctl.ledger.audit import (
-    RESUME_MISMATCH,
-    Bounds,
-    Reason,
-    Report,
-    audit,
-    journal_file,
-    with_earlier,
-    with_journal,
-)
+from fleetctl.ledger.audit import audit, journal_file, with_earlier, with_journal
 from fleetctl.ledger.identifiers import LedgerId, ledger_id, stream_of
 from fleetctl.ledger.keys import PublicKey, public_key
 from fleetctl.ledger.receipts import WitnessKey, apart
+from fleetctl.ledger.report import RESUME_MISMATCH, Bounds, Reason, Report
 from fleetctl.ledger.windows import file_of, succession
 from fleetctl.ports import Reader
 

@@ -15,12 +15,13 @@ from fleetctl.engine.context import META_JOURNAL, META_STREAM, Engine, check_ide
 from fleetctl.engine.journal import keep_document
 from fleetctl.engine.journals import parts
 from fleetctl.engine.rebuild import rebuild_in
+from fleetctl.engine.receipts import Witnessed, stored_receipt
 from fleetctl.engine.reopening import reopen
 from fleetctl.engine.settling import settle, unheld
 from fleetctl.engine.stands import KINDS, Kind, Replica, Stand, Survey
 from fleetctl.engine.streams import read_usages, verify_stream
 from fleetctl.engine.survey import survey
-from fleetctl.engine.witnessing import Witnessed, stored_receipt, witness_heads
+from fleetctl.engine.witnessing import witness_heads
 from fleetctl.errors import SafetyRefused, Stale, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import genesis

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import cast
 
 from fleetctl.diagnostics import code
+from fleetctl.engine.claims import entitlement_of
 from fleetctl.engine.fold import Fold, advance, begin
 from fleetctl.engine.records import Record
 from fleetctl.errors import Tampered
@@ -19,13 +19,12 @@ from fleetctl.ledger.entries import Admitted, Event, Released, Rotated
 from fleetctl.ledger.identifiers import LedgerId
 from fleetctl.ledger.usage import Fold as UsageFold
 from fleetctl.ledger.windows import carried_count
-from fleetctl.model.bodies import EntitlementBody
 from fleetctl.model.ids import EngineId
 from fleetctl.model.live import LiveObject, object_from_json, state_digest
 from fleetctl.pool1.admission import Verdict, decide
 from fleetctl.pool1.claim import Claim
 from fleetctl.pool1.grade import Grade
-from fleetctl.pool1.tree import Entitlement, Tree, TreeState
+from fleetctl.pool1.tree import Tree, TreeState
 from fleetctl.pool1.wire import decide_json
 
 FIRST_STATE_MISSING = code(
@@ -169,17 +168,4 @@ def first_objects(journal: Sequence[Record], documents: Iterable[bytes]) -> list
 
 
 def _tree(fold: Fold) -> Tree:
-    return Tree(_entitlement(item) for item in fold.objects().values() if item.kind == "entitlement")
-
-
-def _entitlement(item: LiveObject) -> Entitlement:
-    body = cast(EntitlementBody, item.body())
-    return Entitlement(
-        id=item.id,
-        parent=body.parent,
-        guarantee_uj=body.guarantee_uj,
-        guarantee_devices=body.guarantee_devices,
-        over_quota_weight=body.over_quota_weight,
-        limit_uj=body.limit_uj,
-        priority=body.priority,
-    )
+    return Tree(entitlement_of(item) for item in fold.objects().values() if item.kind == "entitlement")

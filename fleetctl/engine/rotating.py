@@ -19,10 +19,11 @@ from fleetctl.engine.context import META_STREAM, Engine, check_identity, check_o
 from fleetctl.engine.continuing import used_before
 from fleetctl.engine.indexes import check_quotas
 from fleetctl.engine.journal import append_sealed, sealing_time, write_journal
+from fleetctl.engine.receipts import Witnessed
 from fleetctl.engine.state import check_state, digests_of, load_snapshot
 from fleetctl.engine.streams import Usages, last_usage_at_ms, opening_note, read_usages, verify_stream
 from fleetctl.engine.windows import WindowState, early_rotation, window_state
-from fleetctl.engine.witnessing import Witnessed, refuse_rollback, witness_heads
+from fleetctl.engine.witnessing import refuse_rollback, witness_heads
 from fleetctl.errors import BadInput, EngineRefused, SafetyRefused, WitnessMissing
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import Head, Sealed, empty, genesis, seal

@@ -9,10 +9,10 @@ from fleetctl.diagnostics import Diagnostic
 from fleetctl.engine.context import META_CLOSED, META_TEST_CLOCK, Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.indexes import INDEX_TAMPERED
 from fleetctl.engine.journals import journal_history
+from fleetctl.engine.receipts import Witnessed, witnessed
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import head_of
 from fleetctl.engine.windows import WindowState, rotation_due, window_state
-from fleetctl.engine.witnessing import Witnessed, witnessed
 from fleetctl.errors import Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger.chain import Head

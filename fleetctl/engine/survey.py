@@ -16,9 +16,9 @@ from fleetctl.diagnostics import code
 from fleetctl.engine.context import ENTITLEMENTS, Engine, check_identity, check_open, journal_stream, usage_stream
 from fleetctl.engine.journals import parts
 from fleetctl.engine.pieces import Piece, Pieces
+from fleetctl.engine.receipts import judged_against, read_settings, roster
 from fleetctl.engine.stands import End, Kind, Replica, Stand, Survey, Wanted, cut, head_in, reaches
 from fleetctl.engine.streams import journal_events
-from fleetctl.engine.witnessing import judged_against, read_settings, roster
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Unreachable
 from fleetctl.ledger.chain import ADDRESS_BYTES, Head, empty
 from fleetctl.ledger.documents import named_documents

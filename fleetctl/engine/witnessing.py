@@ -5,107 +5,32 @@ Nothing is shown before it is committed, and whatever a witness does, what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from fleetctl.canonical import canonical_bytes, sha256_hex
-from fleetctl.diagnostics import code
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
 from fleetctl.engine.journal import keep_document
-from fleetctl.engine.journals import parts
-from fleetctl.engine.state import STATE_TAMPERED
+from fleetctl.engine.receipts import (
+    ROLLED_BACK,
+    Witnessed,
+    judge_receipt,
+    newest_by_witness,
+    on_chain,
+    read_settings,
+    roster,
+    stored_receipt,
+    witnessed,
+)
 from fleetctl.engine.streams import closed_windows, head_of
-from fleetctl.errors import BadInput, FleetctlError, NotVerified, SafetyRefused, Tampered, Unreachable
-from fleetctl.frozen import dataclass
-from fleetctl.ledger import cose
-from fleetctl.ledger.audit import RECEIPT_FAILED
-from fleetctl.ledger.chain import Head, address_of, empty, genesis
-from fleetctl.ledger.identifiers import stream_of
-from fleetctl.ledger.keys import PublicKey, public_key
-from fleetctl.ledger.receipts import (
-    FAILING,
-    MAX_RECEIPTS,
-    Attestation,
-    Judged,
-    WitnessKey,
-    covered_by_key,
-    grading,
-    judge,
-    read_receipt,
-)
-from fleetctl.ledger.statement import BadStatement
-from fleetctl.ledger.verify import Verification
-from fleetctl.model.bodies import SettingsBody
-from fleetctl.model.ids import SETTINGS_ID
+from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Unreachable
+from fleetctl.ledger.chain import Head, empty
+from fleetctl.ledger.report import RECEIPT_FAILED
 from fleetctl.ports import Reader, StoredReceipt, Witness, WitnessContradicts, WitnessElsewhere
-
-ROLLED_BACK = code(
-    "state-rolled-back",
-    "A witness knows more than this state, or something else",
-    trigger="a witness holds a receipt for a longer ledger or for another head at a length that this state has",
-    exit_code=3,
-)
 
 _RESUMES: Final = 3
 """Others may move the same ledger at a witness meanwhile, but not for ever."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamReceipt:
-    """The newest receipt of one witness for one stream."""
-
-    witness: str
-    stream: str
-    length: int
-    verdict: str
-    co_located: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witnessed:
-    """How far the heads are witnessed. `notes` say, for people, which witness did not answer or refused, and why."""
-
-    grade: Attestation
-    receipts: tuple[StreamReceipt, ...] = ()
-    co_located: bool = False
-    covering: int = 0
-    """Independent witnesses, counted by key, whose receipts cover both ledgers as far as was asked."""
-    required: int = 0
-    missing: tuple[str, ...] = ()
-    """Independent witnesses of the settings that do not."""
-    known: int = 0
-    """How many independent witnesses the settings name, counted by key."""
-    notes: tuple[str, ...] = ()
-
-    def enough(self, at_least: int = 0) -> bool:
-        """Whether as many witnesses cover both heads as the settings require, and at least `at_least`."""
-        return self.covering >= max(self.required, at_least)
-
-
-def roster(settings: SettingsBody, witnesses: Iterable[Witness] = ()) -> list[WitnessKey]:
-    """The witnesses that the engine's settings name, with their keys.
-
-    One is co-located when the settings say so, or when it is one of `witnesses` that says so itself, under whatever name.
-    """
-    beside = {*settings.co_located, *(item.id for item in witnesses if item.co_located)}
-    keys_beside = {key for id, key in settings.witnesses.items() if id in beside}
-    return [
-        WitnessKey(witness=id, key=public_key(bytes.fromhex(key)), co_located=key in keys_beside)
-        for id, key in sorted(settings.witnesses.items())
-    ]
-
-
-def read_settings(reader: Reader) -> SettingsBody:
-    """The engine's settings without reading everything else. Raises Tampered when they cannot be what an engine wrote."""
-    found = reader.object("settings", SETTINGS_ID)
-    try:
-        body = found.body() if found is not None else SettingsBody()
-        assert isinstance(body, SettingsBody)
-        roster(body)
-    except (ValueError, RecursionError, BadInput) as error:
-        raise Tampered(STATE_TAMPERED.at(f"the engine's settings cannot be read: {error}; restore a backup")) from None
-    return body
 
 
 def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ()) -> None:
@@ -121,10 +46,10 @@ def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ())
     answers = newest_answers(engine, streams)
     with engine.store.read() as reader:
         known = roster(read_settings(reader), engine.witnesses)
-        kept = [(stream, item.sealed) for stream in streams for item in _newest_by_witness(reader.receipts(stream))]
+        kept = [(stream, item.sealed) for stream in streams for item in newest_by_witness(reader.receipts(stream))]
         others = [(stream, sealed) for stream, sealed in elsewhere if stream in streams]
         for stream, sealed in dict.fromkeys((*answers, *kept, *others)):
-            found = _judge(engine, reader, stream, sealed, known)
+            found = judge_receipt(engine, reader, stream, sealed, known)
             if found.verdict in ("ahead", "fork"):
                 raise SafetyRefused(
                     ROLLED_BACK.at(
@@ -142,33 +67,6 @@ def newest_answers(engine: Engine, streams: Iterable[str]) -> list[tuple[str, by
     """
     wanted = list(streams)
     return [item for witness in engine.witnesses for item in _newest(engine, witness, wanted)]
-
-
-def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verification], *, full: bool) -> None:
-    """The receipts that are kept are what they claim to be. `full` looks at the newest MAX_RECEIPTS of each stream, else the newest of each witness.
-
-    Raises NotVerified.
-    """
-    known = roster(read_settings(reader), engine.witnesses)
-    for found in verifications:
-        kept = reader.receipts(stream_of(found.ledger))
-        looked_at = kept[-MAX_RECEIPTS:] if full else _newest_by_witness(kept)
-        judged = judge(
-            [item.sealed for item in looked_at],
-            found,
-            steward_keys=[engine.steward_key],
-            roster=known,
-            now_ms=engine.clock.now_ms(),
-        )
-        wrong = [item for item in judged if item.verdict in FAILING]
-        if wrong:
-            raise NotVerified(
-                RECEIPT_FAILED.at(
-                    f"{found.ledger}: a receipt by {item.receipt.witness if item.receipt else 'nobody known'} is "
-                    f"{item.verdict}: {item.detail}"
-                )
-                for item in wrong
-            )
 
 
 def witness_heads(engine: Engine) -> Witnessed:
@@ -230,7 +128,7 @@ def _proof(engine: Engine, stream: str, sealed: bytes) -> bytes | None:
     It is no receipt of the ledger: who lies must not be able to stop what goes on by lying.
     """
     with engine.store.read() as reader:
-        found = _judge(engine, reader, stream, sealed, roster(read_settings(reader), engine.witnesses))
+        found = judge_receipt(engine, reader, stream, sealed, roster(read_settings(reader), engine.witnesses))
     if found.verdict not in ("fork", "ahead", "witness-equivocation") or found.receipt is None:
         return None
     return canonical_bytes({"contradicts": found.receipt.ledger, "receipt": sealed.hex(), "verdict": found.verdict})
@@ -238,47 +136,6 @@ def _proof(engine: Engine, stream: str, sealed: bytes) -> bytes | None:
 
 def _note(witness: str, detail: str) -> str:
     return f"witness {detail}" if detail.startswith(witness) else f"witness {witness}: {detail}"
-
-
-def witnessed(engine: Engine, notes: Iterable[str] = (), heads: Mapping[str, int] | None = None) -> Witnessed:
-    """How far the ledgers are witnessed by the receipts that are kept. `heads` are lengths by stream to be covered; absent: all of each."""
-    with engine.store.read() as reader:
-        settings = read_settings(reader)
-        known = roster(settings, engine.witnesses)
-        by_stream: list[tuple[str, Head, list[Judged]]] = []
-        in_force = (journal_stream(reader), usage_stream(reader))
-        for stream in (*in_force, *closed_windows(engine, reader)):
-            head = head_of(engine, reader, stream)
-            kept = reader.receipts(stream, head.length) if stream not in in_force else []
-            newest = _newest_by_witness(kept or reader.receipts(stream))
-            judged = [_judge(engine, reader, stream, item.sealed, known) for item in newest]
-            by_stream.append((stream, head, judged))
-    grades = [grading(judged, head.length, settings.required_witnesses) for _, head, judged in by_stream]
-    wanted = heads or {}
-    covering = set.intersection(
-        *(_covering(judged, wanted.get(stream, head.length)) for stream, head, judged in by_stream)
-    )
-    return Witnessed(
-        grade=_weakest([item.grade for item in grades]),
-        receipts=tuple(
-            StreamReceipt(
-                witness=item.receipt.witness,
-                stream=stream,
-                length=item.receipt.length,
-                verdict=item.verdict,
-                co_located=item.co_located,
-            )
-            for stream, head, judged in by_stream
-            for item in judged
-            if item.receipt is not None and (stream in in_force or item.receipt.length < head.length)
-        ),
-        co_located=any(item.co_located for item in grades),
-        covering=len(covering),
-        required=settings.required_witnesses,
-        missing=tuple(item.witness for item in known if not item.co_located and item.key not in covering),
-        known=len({item.key for item in known if not item.co_located}),
-        notes=tuple(notes),
-    )
 
 
 def _unsigned_windows(engine: Engine, reader: Reader) -> dict[str, Head]:
@@ -290,20 +147,6 @@ def _unsigned_windows(engine: Engine, reader: Reader) -> dict[str, Head]:
         if any(witness.id not in signed for witness in engine.witnesses):
             found[stream] = head
     return found
-
-
-def journal_covered(engine: Engine) -> list[range]:
-    """The places of the journal that as many independent witnesses cover as the settings require, by the receipts that are kept."""
-    out = []
-    with engine.store.read() as reader:
-        settings = read_settings(reader)
-        known, required = roster(settings, engine.witnesses), settings.required_witnesses
-        for part in parts(engine, reader):
-            newest = _newest_by_witness(reader.receipts(part.stream))
-            judged = [_judge(engine, reader, part.stream, item.sealed, known) for item in newest]
-            covered = grading(judged, part.length, required).witnessed_length or 0
-            out.append(range(part.start, part.start + covered))
-    return out
 
 
 def _receipts(engine: Engine, witness: Witness, stream: str, head: Head) -> list[StoredReceipt]:
@@ -323,7 +166,7 @@ def _receipts(engine: Engine, witness: Witness, stream: str, head: Head) -> list
         except WitnessElsewhere as elsewhere:
             start = replace(head, length=elsewhere.length, address=elsewhere.head)
             with engine.store.read() as reader:
-                if not _on_chain(engine, reader, stream, start):
+                if not on_chain(engine, reader, stream, start):
                     raise
             if elsewhere.receipt is not None and start.length >= head.length:
                 return [_accepted(engine, stream, elsewhere.receipt)]
@@ -336,7 +179,7 @@ def _known_place(engine: Engine, witness: Witness, stream: str, head: Head) -> H
         known = roster(read_settings(reader), engine.witnesses)
         kept = [item for item in reader.receipts(stream) if item.witness == witness.id and item.length <= head.length]
         for item in sorted(kept, key=lambda item: item.length, reverse=True):
-            found = _judge(engine, reader, stream, item.sealed, known)
+            found = judge_receipt(engine, reader, stream, item.sealed, known)
             if found.receipt is not None and found.verdict in ("witnessed", "prefix"):
                 return replace(head, length=found.receipt.length, address=found.receipt.head)
     return None
@@ -351,47 +194,11 @@ def _ask(engine: Engine, witness: Witness, stream: str, start: Head, head: Head)
 def _accepted(engine: Engine, stream: str, sealed: bytes) -> StoredReceipt:
     """An answer as a receipt to keep. Raises NotVerified for one that says nothing good of this ledger."""
     with engine.store.read() as reader:
-        found = _judge(engine, reader, stream, sealed, roster(read_settings(reader), engine.witnesses))
+        found = judge_receipt(engine, reader, stream, sealed, roster(read_settings(reader), engine.witnesses))
     receipt = found.receipt
     if receipt is None or found.verdict not in ("witnessed", "prefix"):
         raise NotVerified(RECEIPT_FAILED.at(f"its receipt is {found.verdict}: {found.detail}"))
     return stored_receipt(stream, sealed)
-
-
-def stored_receipt(stream: str, sealed: bytes) -> StoredReceipt:
-    """A receipt as it is kept, with what it says of itself. Raises BadStatement for what is none."""
-    receipt, _ = read_receipt(sealed)
-    return StoredReceipt(
-        stream=stream,
-        witness=receipt.witness,
-        length=receipt.length,
-        head=receipt.head,
-        at_ms=receipt.at_ms,
-        sealed=sealed,
-    )
-
-
-def judged_against(
-    engine: Engine, head: Head, addresses: bytes, receipts: Sequence[bytes], known: Sequence[WitnessKey], start: int = 0
-) -> list[Judged]:
-    """Verdicts on receipts, compared with a ledger of which only addresses are known: those from `start` on, the one before in front."""
-    place = Verification(
-        ledger=head.ledger,
-        length=head.length,
-        head=head.address,
-        first={},
-        faults=(),
-        fault_count=0,
-        start=start,
-        addresses=addresses,
-        fold=None,
-    )
-    return judge(receipts, place, steward_keys=[engine.steward_key], roster=known, now_ms=engine.clock.now_ms())
-
-
-def _on_chain(engine: Engine, reader: Reader, stream: str, place: Head) -> bool:
-    head = head_of(engine, reader, stream)
-    return place.length <= head.length and _address_at(reader, head, place.length) == place.address
 
 
 def _newest(engine: Engine, witness: Witness, streams: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -405,50 +212,3 @@ def _newest(engine: Engine, witness: Witness, streams: Iterable[str]) -> Iterato
             continue
         if sealed is not None:
             yield stream, sealed
-
-
-def _newest_by_witness(receipts: Iterable[StoredReceipt]) -> list[StoredReceipt]:
-    newest: dict[str, StoredReceipt] = {}
-    for item in receipts:
-        if item.witness not in newest or newest[item.witness].length <= item.length:
-            newest[item.witness] = item
-    return [newest[witness] for witness in sorted(newest)]
-
-
-def _judge(engine: Engine, reader: Reader, stream: str, sealed: bytes, known: Sequence[WitnessKey]) -> Judged:
-    """The verdict on one receipt, comparing its head with the stored entry at its length."""
-    head = head_of(engine, reader, stream)
-    length = _stated_length(sealed)
-    at = _address_at(reader, head, length) if length <= head.length else head.address
-    (found,) = judged_against(engine, head, at, [sealed], known, start=min(length, head.length))
-    return found
-
-
-def _stated_length(sealed: bytes) -> int:
-    try:
-        return read_receipt(sealed)[0].length
-    except BadStatement:
-        return 0
-
-
-def _address_at(reader: Reader, head: Head, length: int) -> bytes:
-    if length == 0:
-        return genesis(head.ledger)
-    if length == head.length:
-        return head.address
-    stream = head.ledger.partition("/")[2]
-    data = b"".join(reader.entries(stream, length - 1, length))
-    try:
-        return address_of(cose.read(data, 0).payload)
-    except (cose.BadEnvelope, IndexError) as error:
-        raise Tampered(ROLLED_BACK.at(f"entry {length - 1} of {head.ledger} cannot be read: {error}")) from None
-
-
-def _covering(judged: Iterable[Judged], length: int) -> set[PublicKey]:
-    """Keys of independent witnesses whose receipts cover the ledger to at least `length`."""
-    return {key for key, covered in covered_by_key(judged).items() if covered >= length}
-
-
-def _weakest(grades: Sequence[Attestation]) -> Attestation:
-    order: tuple[Attestation, ...] = ("self-attested", "witnessed-to", "witnessed")
-    return min(grades, key=order.index)

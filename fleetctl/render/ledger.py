@@ -13,10 +13,10 @@ from fleetctl.render.words import counted
 from fleetctl.units import format_energy, format_ms
 
 if TYPE_CHECKING:
-    from fleetctl.ledger.audit import Report
     from fleetctl.ledger.chain import Head
     from fleetctl.ledger.entries import Event
     from fleetctl.ledger.receipts import Judged, Receipt
+    from fleetctl.ledger.report import Report
     from fleetctl.ledger.verify import Verification
 
 _AXES = ("authenticity", "canonicity", "sequence", "claims")

@@ -15,10 +15,11 @@ from fleetctl.engine.initial import initialise
 from fleetctl.engine.journal import append_sealed
 from fleetctl.engine.planning import Source, plan_fleet
 from fleetctl.engine.rebuild import differences
+from fleetctl.engine.receipts import Witnessed
 from fleetctl.engine.state import check_state, digests_of, load_objects
 from fleetctl.engine.streams import events, journal_events, read_usages, verify_stream
 from fleetctl.engine.windows import check_succession
-from fleetctl.engine.witnessing import Witnessed, witness_heads
+from fleetctl.engine.witnessing import witness_heads
 from fleetctl.ledger.chain import Head, genesis, seal
 from fleetctl.ledger.entries import Admitted, Event, JournalEvent, Released
 from fleetctl.ledger.identifiers import ledger_id

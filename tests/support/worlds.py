@@ -17,8 +17,9 @@ from typing import Any, cast
 from fleetctl.canonical import canonical_json
 from fleetctl.capacity.decide import Actor, decide
 from fleetctl.capacity.working import Working
-from fleetctl.engine.apply import STALE_PLAN, UNACCEPTED_DANGER
+from fleetctl.engine.apply import UNACCEPTED_DANGER
 from fleetctl.engine.calls import Build, Nothing
+from fleetctl.engine.preconditions import STALE_PLAN
 from fleetctl.errors import SafetyRefused, Stale
 from fleetctl.model.bodies import OWNER_QUOTA_DEFAULT, SettingsBody
 from fleetctl.model.changes import AuthzRow, Changes, Event

@@ -25,7 +25,7 @@ def list_settings(settings: Settings) -> None:
     Example:
       fleetctl settings list
     """
-    from fleetctl.engine.witnessing import read_settings
+    from fleetctl.engine.receipts import read_settings
     from fleetctl.model.codec import encode
 
     with open_engine(settings) as engine, engine.store.read() as reader:

@@ -20,8 +20,8 @@ from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine, usage_stream
 from fleetctl.engine.moving import copy_into
 from fleetctl.engine.planning import Source, plan_fleet
+from fleetctl.engine.receipts import read_settings
 from fleetctl.engine.streams import read_usages, verify_stream
-from fleetctl.engine.witnessing import read_settings
 from fleetctl.errors import EngineRefused, SafetyRefused
 from fleetctl.ledger.chain import genesis
 from fleetctl.ledger.checkpoint import open_checkpoint, seal_checkpoint

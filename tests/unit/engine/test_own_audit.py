@@ -12,9 +12,9 @@ from pathlib import Path
 from fleetctl.engine.context import JOURNAL
 from fleetctl.engine.ledgers import Given, audit_engine
 from fleetctl.engine.streams import head_of
-from fleetctl.ledger.audit import Bounds, parse_resume
 from fleetctl.ledger.chain import Head
 from fleetctl.ledger.receipts import MAX_RECEIPTS, WitnessKey, issue
+from fleetctl.ledger.report import Bounds, parse_resume
 from fleetctl.ports import StoredReceipt
 from tests.support import engines as te
 from tests.support import inprocess as tw

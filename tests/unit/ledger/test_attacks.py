@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from fleetctl.errors import BadInput
-from fleetctl.ledger.audit import Bounds, Report, Resume, audit
+from fleetctl.ledger.audit import audit
 from fleetctl.ledger.keys import PublicKey, public_key
 from fleetctl.ledger.receipts import WitnessKey
+from fleetctl.ledger.report import Bounds, Report, Resume
 from tests.support.ledgers import AT_MS, ENTITLEMENTS, STEWARD, WITNESS
 from tests.vectors.build_attacks import OUT, build
 

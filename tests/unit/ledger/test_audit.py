@@ -8,7 +8,8 @@ import pytest
 
 from fleetctl.errors import BadInput, NotVerified
 from fleetctl.ledger import chain, receipts
-from fleetctl.ledger.audit import TAIL_NOTE, Bounds, Report, audit, parse_resume, with_journal
+from fleetctl.ledger.audit import TAIL_NOTE, audit, with_journal
+from fleetctl.ledger.report import Bounds, Report, parse_resume
 from tests.support.ledgers import (
     AT_MS,
     ENTITLEMENTS,

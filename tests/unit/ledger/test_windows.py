@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetctl.ledger import chain
-from fleetctl.ledger.audit import Report, audit, with_journal
+from fleetctl.ledger.audit import audit, with_journal
 from fleetctl.ledger.entries import Admitted, Event, JournalEvent, Recovered, Released, Rotated
 from fleetctl.ledger.identifiers import GRADES, MAX_IDENTIFIER, Grade, LedgerId, is_identifier, ledger_id
+from fleetctl.ledger.report import Report
 from fleetctl.ledger.usage import OpenClaim
 from fleetctl.ledger.verify import verify
 from fleetctl.ledger.windows import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fleetctl.ledger import receipts
-from fleetctl.ledger.audit import Report, audit, with_journal
+from fleetctl.ledger.audit import audit, with_journal
+from fleetctl.ledger.report import Report
 from fleetctl.render.ledger import report_document
 from fleetctl.render.text import to_text
 from tests.support.ledgers import (
