@@ -47,7 +47,8 @@ def test_an_ignored_field_says_what_the_files_declare(home: Home) -> None:
 @pytest.mark.parametrize(("path", "exit"), [("fleets/gone", 3), ("gone.yaml", 3), ("gone.json", 1)])
 def test_a_missing_path(home: Home, path: str, exit: int) -> None:
     """pins: a missing path is 3 for apply as for plan; cli.md: a plan file that cannot be read is bad input."""
-    assert home.json("apply", path, "--yes", "--now", NOW, exit=exit)["result"] == "error"
+    for agreed in (("--yes",), ()):
+        assert home.json("apply", path, *agreed, "--now", NOW, exit=exit)["result"] == "error"
 
 
 def test_strict_makes_lints_errors(home: Home) -> None:
