@@ -174,7 +174,7 @@ def unoffering(pool_id: str, tenant: str) -> Build:
                 return removal("offer", item.id)(snapshot)
         if tenant == pool.tenant:
             refuse(INVALID_STATE, f"{pool.label} cannot be unoffered from its owner `{pool.tenant}`", pool.label)
-        return Nothing(None)
+        return Nothing(None, of=pool)
 
     return build
 

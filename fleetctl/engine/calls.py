@@ -10,6 +10,7 @@ from typing import Any
 
 from fleetctl.canonical import canonical_bytes
 from fleetctl.capacity.decide import Actor, decide
+from fleetctl.capacity.refusals import NOT_FOUND, refuse
 from fleetctl.capacity.working import Working
 from fleetctl.engine.context import Engine, check_identity, check_open
 from fleetctl.engine.indexes import check_absences, check_quotas
@@ -45,9 +46,10 @@ class CallReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """There is nothing to do: the object is as the command wants it, or is not there at all."""
+    """There is nothing to do: the object is as the command wants it, or is not there at all, and would be a part of `of`."""
 
     object: LiveObject | None
+    of: LiveObject | None = None
 
 
 Build = Callable[[Snapshot], Operation | Nothing]
@@ -133,6 +135,7 @@ def decided_call(engine: Engine, reader: Reader, tenant: str, build: Build) -> D
     check_quotas(snapshot)
     operation = build(snapshot)
     if isinstance(operation, Nothing):
+        _check_own(operation.of or operation.object, tenant)
         return operation
     check_absences(engine, reader, [operation], snapshot)
     now = sealing_time(engine, reader)
@@ -145,6 +148,12 @@ def decided_call(engine: Engine, reader: Reader, tenant: str, build: Build) -> D
         changes=decide(Working(snapshot), operation, Actor(tenant=tenant, caller=cli_caller(tenant)), now),
         now=now,
     )
+
+
+def _check_own(found: LiveObject | None, tenant: str) -> None:
+    """What there is nothing to do to is told to its owner alone, as what is done is (seed: "Offerings")."""
+    if found is not None and found.kind not in ("tenant", "settings") and found.tenant != tenant:
+        refuse(NOT_FOUND, f"{found.label} does not exist for tenant {tenant}", found.label)
 
 
 def _unchanged(method: str, found: LiveObject | None) -> CallReceipt:

@@ -92,6 +92,29 @@ def test_a_pool_of_machines_that_are_deployed_whole_has_no_capacity(home: Home) 
     assert (found["nodes"], found["gpus"], found["booked_gpus"]) == (1, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("pools", "offer", "pool-fra1-h100", "--to", "acme", "--quota", "gpu=32"),
+        ("pools", "offer", "pool-fra1-h100", "--to", "beta", "--quota", "gpu=32"),
+        ("pools", "unoffer", "pool-fra1-h100", "--to", "acme"),
+        ("pools", "unoffer", "pool-fra1-h100", "--to", "beta"),
+        ("pools", "update", "pool-fra1-h100", "--gpu-model", "H100"),
+        ("pools", "archive", "pool-fra1-h100"),
+        ("quotas", "set", "pool-fra1-h100", "acme", "gpu=32"),
+    ],
+    ids=" ".join,
+)
+def test_a_pool_is_changed_by_its_owner_alone_even_where_nothing_would_change(
+    home: Home, asked: tuple[str, ...]
+) -> None:
+    """Seed, "Offerings": only the owner can call it, anyone else gets NOT_FOUND."""
+    home.ok("tenants", "create", "beta", "--now", NOW)
+    for tenant in ("acme", "beta"):
+        answer = home.json("--as", tenant, *asked, "--now", NOW, exit=1)
+        assert [item["engineCode"] for item in answer["diagnostics"]] == ["NOT_FOUND"]
+
+
 def test_a_quota_that_is_set_says_so(home: Home) -> None:
     """Seed, "The pools API": `quota.updated` from `quotas.set`."""
     last = home.json("events", "list")["next"]
