@@ -115,6 +115,8 @@ def _create(
 ) -> Changes:
     existing = working.get(operation.kind, operation.id)
     if existing is not None:
+        if existing.kind == "offer" and existing.tenant != actor.tenant:
+            refuse(NOT_FOUND, f"{existing.label} does not exist for tenant {actor.tenant}", operation.label)
         refuse_existing(working, operation, existing)
     if actor.fleet is not None and working.bound(actor.fleet, operation.kind, operation.key) is not None:
         refuse(CONFLICT, f"fleet {actor.fleet} already has {operation.label}", operation.label)

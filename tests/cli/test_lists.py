@@ -115,6 +115,19 @@ def test_a_pool_is_changed_by_its_owner_alone_even_where_nothing_would_change(
         assert [item["engineCode"] for item in answer["diagnostics"]] == ["NOT_FOUND"]
 
 
+@pytest.mark.parametrize("to", ["acme", "root"])
+def test_a_fleet_of_another_tenant_that_offers_a_pool_is_told_not_found(home: Home, to: str) -> None:
+    """Seed, "Offerings": anyone but the owner, the tenant that has the offer too."""
+    receiver = "eu-test/acme" if to == "acme" else to
+    home.write(
+        "other/fleet.yaml",
+        "apiVersion: fleetctl/v1\nfleet: other\ntenant: acme\n"
+        f"offers:\n  o: {{to: {receiver}, pool: eu-test/pool-fra1-h100, quota: {{gpu: 64}}}}\n",
+    )
+    answer = home.json("plan", "other", "--now", NOW, exit=1)
+    assert [item["engineCode"] for item in answer["diagnostics"]] == ["NOT_FOUND"]
+
+
 def test_a_quota_that_is_set_says_so(home: Home) -> None:
     """Seed, "The pools API": `quota.updated` from `quotas.set`."""
     last = home.json("events", "list")["next"]
