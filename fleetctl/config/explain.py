@@ -32,6 +32,7 @@ _FORMS: Mapping[str, str] = {
     "field-path": "a field is a name or a dotted path, such as policy.telemetry",
     "word": "it is one word of ASCII letters, digits and @ . _ : / -",
     "identifier": "it is ASCII letters, digits and . _ : -, and begins with a letter or digit",
+    "label": "a label's name is ASCII letters, digits and . _ / -, at most 127",
     "resource": "a resource is ASCII letters, digits and . _ / -, such as gpu or gpu.mig",
 }
 _TYPES: Mapping[str, str] = {

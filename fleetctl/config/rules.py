@@ -129,6 +129,8 @@ class Rules:
     def _parents(self) -> None:
         for section in ("tenants", "entitlements"):
             parents = {item.declared.key: (item, _parent(item)) for item in self._bodies(section)}
+            if section == "tenants":
+                parents.pop(ROOT_TENANT, None)  # reported as a reserved name; its default parent is itself
             done: set[str] = set()
             for start in parents:
                 chain: dict[str, None] = {}
