@@ -91,14 +91,17 @@ def join_node(
     vram_gib: int | None = None,
     vcpu: int | None = None,
     memory_gib: int | None = None,
+    tenant: str | None = None,
 ) -> Node:
-    """Add a machine to a pool by hand. Joining again under the same name updates it.
+    """Add a machine to a pool by hand, one of `tenant`'s where it says. Joining again under the same name updates it.
 
     Raises EngineRefused for an unknown or archived pool, or a node with fewer GPUs than are booked on it.
     """
     with engine.store.write(WAIT_MS) as tx:
         snapshot = _open(engine, tx)[0]
         where = find(snapshot, "pool", pool)
+        if tenant not in (None, where.tenant):
+            refuse_unknown("pool", pool)
         if where.archived:
             _refuse(INVALID_STATE, f"{where.label} is archived and takes no machines", where.label)
         if not 1 <= gpus <= MAX_GPUS:
@@ -121,11 +124,15 @@ def join_node(
         return node
 
 
-def leave_node(engine: Engine, node: str) -> Node:
-    """Take a machine out of its pool. Raises EngineRefused while reservations are on it."""
+def leave_node(engine: Engine, node: str, *, tenant: str | None = None) -> Node:
+    """Take a machine out of its pool, one of `tenant`'s where it says. Raises EngineRefused while reservations are on it."""
     with engine.store.write(WAIT_MS) as tx:
-        _open(engine, tx)
-        found = [item for item in tx.nodes() if node in (item.id, item.name)]
+        pools = _open(engine, tx)[0].objects
+        found = [
+            item
+            for item in tx.nodes()
+            if node in (item.id, item.name) and tenant in (None, pools["pool", item.pool].tenant)
+        ]
         if len(found) != 1:
             _refuse(NOT_FOUND, f"{len(found)} nodes have the id or name {node}; name one by id", f"node/{node}")
         held = sum(amount for id, amount in _placements(tx, found[0].pool) if id == found[0].id)

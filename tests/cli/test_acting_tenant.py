@@ -43,3 +43,13 @@ def test_one_like_no_other_is_named_too_and_commands_that_write_refuse_it(home: 
     home.env["FLEETCTL_AS"] = "zzz"
     assert home.run("pools", "list").exit == 1
     del home.env["FLEETCTL_AS"]
+
+
+def test_machines_join_and_leave_the_pools_of_who_acts(home: Home) -> None:
+    """Seed: the owner of a pool alone manages it, and others are told NOT_FOUND; an offer does not change that."""
+    join = ("nodes", "join", "--pool", "pool-fra1-h100", "--name", "own-1", "--gpus", "8")
+    assert home.json(*join, "--as", "acme", exit=1)["diagnostics"][0]["engineCode"] == "NOT_FOUND"
+    home.ok(*join, "--as", "root")
+    leave = ("nodes", "leave", "own-1")
+    assert home.json(*leave, "--as", "acme", exit=1)["diagnostics"][0]["engineCode"] == "NOT_FOUND"
+    home.ok(*leave, "--as", "root")

@@ -59,7 +59,7 @@ def join(settings: Settings, pool: str, name: str, gpus: int, **installed: int |
     from fleetctl.engine.reservations import join_node
 
     with open_engine(settings, seals=True) as engine:
-        node = join_node(engine, pool=pool, name=name, gpus=gpus, **installed)  # type: ignore[arg-type]  # each option has its field's type
+        node = join_node(engine, pool=pool, name=name, gpus=gpus, tenant=settings.tenant, **installed)  # type: ignore[arg-type]  # each option has its field's type
         with engine.store.read() as reader:
             names = names_of(reader.objects())
     emit(
@@ -81,7 +81,7 @@ def leave(settings: Settings, node: str) -> None:
     from fleetctl.engine.reservations import leave_node
 
     with open_engine(settings, seals=True) as engine:
-        gone = leave_node(engine, node)
+        gone = leave_node(engine, node, tenant=settings.tenant)
         with engine.store.read() as reader:
             names = names_of(reader.objects())
     emit(
