@@ -37,7 +37,7 @@ def in_order(operations: Iterable[Operation], parents: Mapping[ObjectId, str | N
 
 
 class _Depths:
-    """Numbers of ancestors, each counted once. A cycle ends where it closes: the kind's rules refuse it."""
+    """Numbers of ancestors, each counted once. Those who go round have none: the kind's rules refuse them."""
 
     def __init__(self, parents: Mapping[ObjectId, str | None]) -> None:
         self._parents = parents
@@ -48,11 +48,13 @@ class _Depths:
         current: str | None = id
         while current is not None and current not in self._known and current in self._parents:
             if current in chain:
+                names = list(chain)
+                self._known |= dict.fromkeys(names[names.index(current) :], 0)
                 break
             chain[current] = None
             current = self._parents[ObjectId(current)]
-        depth = self._known.get(current, -1) if current is not None and current in self._known else -1
-        for item in reversed(chain):
+        depth = self._known.get(current, -1) if current is not None else -1
+        for item in reversed([item for item in chain if item not in self._known]):
             depth += 1
             self._known[item] = depth
         return self._known.get(id, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_the_order_is_total(items: list[Operation], above: dict[ObjectId, str | 
     first = in_order(items, above)
     assert in_order(data.draw(st.permutations(items)), above) == first
     assert sorted(map(repr, first)) == sorted(map(repr, items))
+
+
+def test_a_circle_of_parents_has_one_order() -> None:
+    """plan-apply.md: the order is total and stated, whatever the order that the operations come in."""
+    tenants = [_operation("create", "tenant", key) for key in "abe"]
+    above: dict[ObjectId, str | None] = {ObjectId("a"): "b", ObjectId("b"): "e", ObjectId("e"): "b"}
+    for items in permutations(tenants):
+        assert [item.key for item in in_order(items, above)] == ["b", "e", "a"]
 
 
 @given(items=operations, chain=st.permutations("abcdef"))
