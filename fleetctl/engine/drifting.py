@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from fleetctl.canonical import canonical_bytes, sha256_hex
@@ -70,8 +71,13 @@ def drift_fleet(engine: Engine, fleet: Fleet, source: Source, *, full: bool = Fa
         result="drift" if drift.items else "none",
         drift=drift,
         culprits=who,
-        warnings=(*plan.warnings, *problems, *((due,) if due is not None else ())),
+        warnings=(*plan.warnings, *map(_not_planned, problems), *((due,) if due is not None else ())),
     )
+
+
+def _not_planned(problem: Diagnostic) -> Diagnostic:
+    """What a plan would be refused for is said and is no error of `drift`, whose exit code does not know it."""
+    return replace(problem, severity="warning")
 
 
 def seal_report(engine: Engine, report: dict[str, object], result: str, wait_ms: int = 60_000) -> int:

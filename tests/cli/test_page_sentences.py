@@ -147,3 +147,16 @@ def test_the_environment_agrees_to_nothing(tmp_path: Path) -> None:
     home.ok("reservations", "create", "--tenant", "acme", "--pool", "pool-fra1-h100", "--gpus", "4")
     home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 2"))
     assert home.json("apply", ".", "--yes", exit=3)["diagnostics"][0]["code"] == "unaccepted-danger"
+
+
+def test_what_a_plan_would_be_refused_for_is_no_error_of_drift(home: Home) -> None:
+    """plan-apply.md, Drift: exit 0 with what is pending, 2 for drift, and never 0 or 2 for an error."""
+    home.write(
+        "fleet.yaml", FLEET.replace("gpuModel: H100,", "gpuModel: H100, sharing: mig, ownerQuota: {gpu.mig: 1},")
+    )
+    answer = home.json("drift", ".", "--now", NOW)
+    assert (answer["result"], [item["object"] for item in answer["pending"]]) == ("none", ["pool/pool-fra1-h100"])
+    assert {item["code"]: item["severity"] for item in answer["diagnostics"]}["conflict"] == "warning"
+    home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=16", "--now", NOW)
+    drifted = home.json("drift", ".", "--now", NOW, exit=2)
+    assert {item["severity"] for item in drifted["diagnostics"]} == {"warning"}
