@@ -9,6 +9,7 @@ from fleetctl.engine.context import Engine, journal_stream, usage_stream
 from fleetctl.engine.journals import parts
 from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import closed_windows, head_of
+from fleetctl.engine.windows import spans_of
 from fleetctl.errors import BadInput, NotVerified, Tampered
 from fleetctl.frozen import dataclass
 from fleetctl.ledger import cose
@@ -17,6 +18,7 @@ from fleetctl.ledger.identifiers import stream_of
 from fleetctl.ledger.keys import PublicKey, public_key
 from fleetctl.ledger.receipts import (
     FAILING,
+    LOST,
     MAX_RECEIPTS,
     Attestation,
     Judged,
@@ -104,7 +106,9 @@ def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verif
     Raises NotVerified.
     """
     known = roster(read_settings(reader), engine.witnesses)
+    given_up = {item.ledger for item in spans_of(engine, reader) if item.given_up}
     for found in verifications:
+        failing = FAILING - LOST if found.ledger in given_up else FAILING
         kept = reader.receipts(stream_of(found.ledger))
         looked_at = kept[-MAX_RECEIPTS:] if full else newest_by_witness(kept)
         judged = judge(
@@ -114,7 +118,7 @@ def check_receipts(engine: Engine, reader: Reader, verifications: Iterable[Verif
             roster=known,
             now_ms=engine.clock.now_ms(),
         )
-        wrong = [item for item in judged if item.verdict in FAILING]
+        wrong = [item for item in judged if item.verdict in failing]
         if wrong:
             raise NotVerified(
                 RECEIPT_FAILED.at(

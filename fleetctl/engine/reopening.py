@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from fleetctl.canonical import Digest, canonical_bytes, sha256_hex
 from fleetctl.engine.context import META_JOURNAL, META_STREAM, Engine, journal_stream, usage_stream
+from fleetctl.engine.continuing import used_before
 from fleetctl.engine.journal import append_sealed, keep_document, sealing_time, write_journal
 from fleetctl.engine.stands import KINDS, Kind, Stand, Survey, Wanted
 from fleetctl.engine.state import sealed_state
@@ -92,11 +93,15 @@ def _carry_over(engine: Engine, tx: Writer, old: str, new: str) -> None:
     """
     found = verify_stream(engine, tx, old)
     fold = cast(Fold, found.fold)
-    head, taken, names = empty(engine.ledger(new)), dict[str, str](), dict[str, str]()
+    head, names, taken = empty(engine.ledger(new)), dict[str, str](), set[str]()
     now, sealed = max(engine.clock.now_ms(), last_at_ms(engine, tx, old)), list[Sealed]()
+
+    def is_taken(id: str) -> bool:
+        return id in taken or used_before(tx, new, id) is not None
+
     for claim, opened in fold.open_claims.items():
-        names[claim] = successor(claim, carried=":" in claim, is_taken=taken.__contains__)
-        taken[names[claim]] = claim
+        names[claim] = successor(claim, carried=fold.is_carried(claim), is_taken=is_taken)
+        taken.add(names[claim])
         sealed.append(
             seal(
                 Admitted(

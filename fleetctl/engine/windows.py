@@ -16,7 +16,7 @@ from fleetctl.engine.journals import journal_history
 from fleetctl.engine.streams import address_at, head_of, openings, rotations, verify_stream
 from fleetctl.errors import BadInput, Tampered
 from fleetctl.frozen import dataclass
-from fleetctl.ledger.entries import Rotated
+from fleetctl.ledger.entries import Recovered, Rotated
 from fleetctl.ledger.identifiers import LedgerId, stream_of
 from fleetctl.ledger.verify import Verification
 from fleetctl.ledger.windows import FIRST_WINDOW, ROTATION_BROKEN, Window, faults_of_windows, name_of, succession
@@ -49,6 +49,8 @@ class Span:
     ledger: LedgerId
     began_ms: int
     ended_ms: int | None
+    given_up: bool = False
+    """Whether a recovery closed it, with entries missing."""
 
     @property
     def name(self) -> str:
@@ -109,7 +111,10 @@ def spans_of(engine: Engine, reader: Reader) -> tuple[Span, ...]:
     for _, _, event in openings(engine, reader):
         after = event.to_ledger if isinstance(event, Rotated) else event.ledger
         if after != ledger:  # a recovery that gave up entries of the journal alone opens no window
-            spans.append(Span(stream=stream_of(ledger), ledger=ledger, began_ms=began, ended_ms=event.at_ms))
+            lost = isinstance(event, Recovered)
+            spans.append(
+                Span(stream=stream_of(ledger), ledger=ledger, began_ms=began, ended_ms=event.at_ms, given_up=lost)
+            )
             began, ledger = event.at_ms, after
     return (*spans, Span(stream=stream_of(ledger), ledger=ledger, began_ms=began, ended_ms=None))
 

@@ -17,8 +17,8 @@ from fleetctl.ledger.identifiers import LedgerId, stream_of
 from fleetctl.ledger.keys import PublicKey
 from fleetctl.ledger.receipts import (
     FAILING,
+    LOST,
     Judged,
-    Verdict,
     WitnessKey,
     clock_warnings,
     covered_by_key,
@@ -239,14 +239,11 @@ def _given_up(journal_data: bytes) -> set[LedgerId]:
     return found
 
 
-_LOST: frozenset[Verdict] = frozenset(("ahead", "fork", "witness-equivocation"))
-
-
 def _excused(report: Report) -> Report:
     """A stream that a recovery gave up: what witnesses signed beyond or beside it is what was lost, and the journal says so."""
-    found = [item for item in report.receipts if item.verdict in _LOST]
+    found = [item for item in report.receipts if item.verdict in LOST]
     kept = [item for item in report.reasons if item.code != RECEIPT_FAILED.name]
-    wrong = _receipt_reasons([item for item in report.receipts if item.verdict not in _LOST])
+    wrong = _receipt_reasons([item for item in report.receipts if item.verdict not in LOST])
     notes = [f"given up by a recovery, which the journal tells of: {item.detail}" for item in found]
     return replace(report, reasons=(*kept, *wrong), notes=(*report.notes, *notes))
 

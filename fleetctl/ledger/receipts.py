@@ -42,6 +42,9 @@ FAILING: frozenset[Verdict] = frozenset(
 )
 """Verdicts that fail a verification; the others only fail to raise the grade."""
 
+LOST: frozenset[Verdict] = frozenset(("ahead", "fork", "witness-equivocation"))
+"""Those that say nothing against a stream which a recovery gave up: the journal tells of the loss."""
+
 MAX_RECEIPT = 4 * 1024
 MAX_RECEIPTS = 1_000
 SKEW_MS = 300_000

@@ -11,6 +11,7 @@ import pytest
 from fleetctl.engine import builders, calls, drifting, moving, rotating
 from fleetctl.engine.apply import apply_plan
 from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.health import examine
 from fleetctl.engine.history import engine_history
 from fleetctl.engine.ledgers import audit_engine
 from fleetctl.engine.planning import Source
@@ -18,7 +19,7 @@ from fleetctl.engine.rebuild import rebuild
 from fleetctl.engine.stands import Replica
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.witnessing import refuse_rollback
-from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Tampered
+from fleetctl.errors import EngineRefused, FleetctlError, NotVerified, SafetyRefused, Tampered
 from fleetctl.ledger.entries import Admitted
 from tests.support import engines as te
 from tests.support import inprocess as tw
@@ -362,6 +363,45 @@ def test_usage_alone_is_given_up_in_the_journal_that_stands(tmp_path: Path) -> N
     assert (done.result, done.place) == ("reopened", 2)
     assert [event.EVENT for event in te.journal(restored)] == ["applied", "applied", "recovered"]
     check_works(restored)
+
+
+def test_a_claim_that_goes_on_after_a_loss_takes_nobodys_id(tmp_path: Path) -> None:
+    """An id is used once over all streams (ADR 31): whoever made `job:2` never ends `job` by it."""
+    witness = tw.InProcess()
+    engine = te.new_engine(tmp_path / "engine", tw.witnessed_by(tr.KEYS), witnesses=(witness,))
+    tr.before(engine)
+    for claim in ("job", "job:2", "over:2", "over"):
+        tr.admit(engine, claim)
+    tr.release(engine, "over:2")
+    backup = te.copied(tmp_path / "engine", tmp_path / "backup")
+    tr.admit(engine, "lost")
+    te.witness(engine)
+    assert isinstance(witness.state, tw.MemoryState)
+    witness.state.kept.clear()
+    restored = te.open_engine(backup, witnesses=(witness,))
+    tr.recovered(restored, accept=["lose-entries:ledger/entitlements"])
+    with restored.store.read() as reader:
+        open_claims = set(read_usages(restored, reader).fold.open_claims)
+    assert {"job:3", "job:2:2", "over:3"} < open_claims
+    for claim in ("job", "job:2", "over", "over:2"):
+        with pytest.raises(EngineRefused, match="claim-not-open"):
+            tr.release(restored, claim)
+    check_works(restored)
+
+
+def test_what_was_given_up_is_told_by_the_journal_and_fails_no_check(past: tr.Past) -> None:
+    """Receipts that the state keeps of the lost part, as `state restore` takes them over, stay as evidence."""
+    assert isinstance(past.witness.state, tw.MemoryState)
+    past.witness.state.kept.clear()
+    engine = past.restored()
+    with past.whole.store.read() as theirs, engine.store.write(1_000) as tx:
+        for item in theirs.receipts():
+            tx.put_receipt(item)
+    accept = ["lose-entries:ledger/journal", "lose-entries:ledger/entitlements"]
+    tr.recovered(engine, accept=accept)
+    assert drifting.drift_fleet(engine, te.one_pool(12), Source(), full=True).tampered == ()
+    assert [(item.name, item.problems) for item in examine(engine) if item.problems] == []
+    check_works(engine)
 
 
 def test_a_state_that_went_its_own_way_is_a_loss_by_name(past: tr.Past) -> None:
