@@ -180,8 +180,8 @@ def create(
         return booked
 
 
-def end(engine: Engine, id: str, reading: Figure | None = None) -> Ended:
-    """End a reservation and release its claim, with the actual figure or, without a reading, as reserved.
+def end(engine: Engine, id: str, reading: Figure | None = None, *, tenant: str | None = None) -> Ended:
+    """End a reservation, one of `tenant`'s where it says, and release its claim, with the actual figure or, without a reading, as reserved.
 
     Ending twice is nothing. Raises EngineRefused for an unknown one, SafetyRefused where a witness knows more than this state.
     """
@@ -189,7 +189,7 @@ def end(engine: Engine, id: str, reading: Figure | None = None) -> Ended:
     with engine.store.write(WAIT_MS) as tx:
         _, usages = _open(engine, tx)
         found = tx.reservation(id)
-        if found is None:
+        if found is None or tenant not in (None, found.tenant):
             _refuse(NOT_FOUND, f"there is no reservation {id}", f"reservation/{id}")
         if not is_running(found):
             return Ended(reservation=found, release=None)

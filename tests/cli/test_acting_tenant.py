@@ -53,3 +53,12 @@ def test_machines_join_and_leave_the_pools_of_who_acts(home: Home) -> None:
     leave = ("nodes", "leave", "own-1")
     assert home.json(*leave, "--as", "acme", exit=1)["diagnostics"][0]["engineCode"] == "NOT_FOUND"
     home.ok(*leave, "--as", "root")
+
+
+def test_a_reservation_is_ended_by_whom_it_is_shown_to(home: Home) -> None:
+    made = home.json("reservations", "create", "--tenant", "acme", "--pool", "pool-fra1-h100", "--gpus", "1")
+    id = made["reservation"]["id"]
+    for verb in ("get", "end"):
+        (found,) = home.json("reservations", verb, id, "--as", "root", exit=1)["diagnostics"]
+        assert (found["engineCode"], found["detail"]) == ("NOT_FOUND", f"there is no reservation {id}")
+    assert home.json("reservations", "end", id, "--as", "acme")["reservation"]["state"] == "ended"

@@ -120,7 +120,7 @@ def end(settings: Settings, reservation: str, energy: int | None, grade: str | N
 
     reading = reading_of(energy, grade)
     with open_engine(settings, seals=True) as engine:
-        ended = engine_reservations.end(engine, reservation, reading)
+        ended = engine_reservations.end(engine, reservation, reading, tenant=settings.tenant)
         with engine.store.read() as reader:
             names = names_of(reader.objects())
     emit(settings, lambda: claim_views.ended_document(ended, names), lambda: claim_views.ended_json(ended, names))
