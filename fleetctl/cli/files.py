@@ -72,8 +72,13 @@ def write_whole(path: str | Path, data: bytes, *, mode: int = 0o600) -> None:
         target = Path(os.path.realpath(path))
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
+    replace_whole(target, data, mode=mode)
+
+
+def replace_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """As `write_whole`, in the place of whatever is there: no link is followed, and no pipe waited for. Raises Unreachable."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
@@ -82,7 +87,7 @@ def write_whole(path: str | Path, data: bytes, *, mode: int = 0o600) -> None:
             file.flush()
             os.fchmod(handle, mode)
             os.fsync(handle)
-        os.replace(name, target)
+        os.replace(name, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)

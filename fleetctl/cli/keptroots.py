@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from fleetctl.canonical import sha256_hex
-from fleetctl.cli.files import make_folder, write_whole
+from fleetctl.cli.files import make_folder, read_regular, replace_whole
 from fleetctl.errors import Unreachable
 
 _MAX_BYTES = 64 * 1024
@@ -21,9 +21,8 @@ _KEPT = re.compile(r"fleetctl-roots/1(?: (?:[0-9a-f]{40}|[0-9a-f]{64})){2,}\n", 
 def read_roots(repository: Path) -> tuple[str, list[str]] | None:
     """A commit that was looked at before and its first commits; None when nothing is kept."""
     try:
-        with open(_file(repository), "rb") as source:
-            kept = source.read(_MAX_BYTES).decode("ascii")
-    except (OSError, ValueError):
+        kept = read_regular(_file(repository), _MAX_BYTES).decode("ascii")
+    except (Unreachable, ValueError):
         return None
     if not _KEPT.fullmatch(kept):
         return None
@@ -39,7 +38,7 @@ def keep_roots(repository: Path, commit: str, roots: list[str]) -> None:
     file = _file(repository)
     try:
         make_folder(file.parent)
-        write_whole(file, kept.encode("ascii"))
+        replace_whole(file, kept.encode("ascii"))
     except Unreachable:
         pass
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetctl import __version__
 from fleetctl.canonical import Digest, sha256_hex
-from fleetctl.cli.files import make_folder, write_whole
+from fleetctl.cli.files import make_folder, read_regular, replace_whole
 from fleetctl.errors import Unreachable
 
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -34,9 +34,8 @@ class Remembering:
     def read(self) -> bytes | None:
         """What was kept for these very files, or None."""
         try:
-            with open(self._file, "rb") as source:
-                key, checksum, kept = source.read(MAX_BYTES).split(b"\n", 2)
-        except (OSError, ValueError):
+            key, checksum, kept = read_regular(self._file, MAX_BYTES).split(b"\n", 2)
+        except (Unreachable, ValueError):
             return None
         return kept if key == self._key.encode() and checksum == sha256_hex(kept).encode() else None
 
@@ -46,7 +45,7 @@ class Remembering:
             return
         try:
             make_folder(self._file.parent)
-            write_whole(self._file, b"\n".join([self._key.encode(), sha256_hex(kept).encode(), kept]))
+            replace_whole(self._file, b"\n".join([self._key.encode(), sha256_hex(kept).encode(), kept]))
         except Unreachable:
             pass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -231,6 +232,10 @@ def test_what_is_kept_and_no_answer_is_as_if_nothing_were(
     (file,) = (tmp_path / "cache").rglob("roots/*")
     file.write_bytes(kept)
     assert origin(repository, looks=True) == (root, "eu")
+    file.unlink()
+    os.mkfifo(file)
+    assert origin(repository, looks=True) == (root, "eu")
+    assert file.is_file()
     (tmp_path / "cache" / "fleetctl").chmod(0o500)
     assert origin(repository, looks=True) == (root, "eu")
 

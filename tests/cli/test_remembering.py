@@ -91,6 +91,31 @@ def test_what_is_damaged_is_as_if_it_were_not_there(home: Home, damage: bytes) -
         assert file.read_bytes() == whole
 
 
+@pytest.mark.parametrize("what", ["pipe", "link to a pipe", "link", "endless", "folder"])
+def test_what_is_no_file_is_not_read_and_not_written_through(home: Home, what: str) -> None:
+    first = home.ok("plan", ".", "--now", NOW)
+    (file,) = cached(home)
+    file.unlink()
+    other = home.path / "other"
+    match what:
+        case "pipe":
+            os.mkfifo(file)
+        case "link to a pipe":
+            os.mkfifo(other)
+            file.symlink_to(other)
+        case "link":
+            other.write_bytes(b"mine")
+            file.symlink_to(other)
+        case "endless":
+            file.symlink_to("/dev/zero")
+        case "folder":
+            file.mkdir()
+    for _ in range(2):
+        assert home.ok("plan", ".", "--now", NOW) == first
+    assert file.is_dir() if what == "folder" else file.is_file() and not file.is_symlink()
+    assert not other.is_file() or other.read_bytes() == b"mine"
+
+
 def test_apply_import_and_validate_never_ask_it(home: Home) -> None:
     home.ok("plan", ".")
     forge(home, "eu-central", "eu-forged")
