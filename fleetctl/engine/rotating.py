@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NoReturn
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.apply import UNACCEPTED_DANGER, WITNESS_MISSING
@@ -40,7 +41,7 @@ from fleetctl.units import UnixMs
 WINDOW_USED = code(
     "window-used",
     "The ledger had a window of this name",
-    trigger="`ledger rotate --window NAME` with the name of a window that there was before: a closed ledger is never opened again",
+    trigger="`ledger rotate --window NAME` with the name of a window that there was before, since a closed ledger is never opened again, or by which another one is called",
     engine_code="CONFLICT",
 )
 WAIT_MS = 60_000
@@ -182,19 +183,21 @@ def _check_due(windows: WindowState, usages: Usages, accept: tuple[str, ...], no
 def _new_stream(reader: Reader, windows: WindowState, window: str | None, now: int) -> str:
     """Step 4. Raises EngineRefused for a name that was used."""
     used = {item.stream for item in reader.streams()} | {span.stream for span in windows.spans}
+    called = used.union(span.name for span in windows.spans)
     if window is not None:
         stream = stream_name(window)
         if stream in used:
-            raise EngineRefused(
-                WINDOW_USED.at(
-                    f"{stream} was a window of this ledger, which is closed for good; give another name, or none to have it "
-                    "named by its time",
-                    subject=f"ledger/{stream}",
-                )
-            )
+            _refuse_name(stream, f"{stream} was a window of this ledger, which is closed for good")
+        if clash := called & {window, stream}:
+            _refuse_name(stream, f"another window of this ledger is called {clash.pop()}, and no name stands for two")
         return stream
     shortest = min((item.period_ms for item in windows.periods), default=None)
-    return numbered(stream_name(window_name(now, shortest)), used.__contains__)
+    return numbered(stream_name(window_name(now, shortest)), called.__contains__)
+
+
+def _refuse_name(stream: str, why: str) -> NoReturn:
+    mend = "give another name, or none to have it named by its time"
+    raise EngineRefused(WINDOW_USED.at(f"{why}; {mend}", subject=f"ledger/{stream}"))
 
 
 def _keep_evidence(engine: Engine, tx: Writer, usages: Usages) -> None:

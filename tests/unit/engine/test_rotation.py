@@ -579,6 +579,14 @@ def test_a_name_that_was_used_or_cannot_be_is_refused(tmp_path: Path) -> None:
     for name in ("w1", "w2"):
         error = refused(engine, lambda name=name: rotate(engine, window=name))  # type: ignore[misc]  # a lambda's default has no type
         assert isinstance(error, EngineRefused) and (error.code, error.engine_code) == ("window-used", "CONFLICT")
+    rotate(engine, window="entitlements:w3")
+    for name in (
+        "entitlements",
+        "entitlements:w1",
+        "w3",
+    ):  # what people call another one: nobody could say which is meant
+        error = refused(engine, lambda name=name: rotate(engine, window=name))  # type: ignore[misc]  # a lambda's default has no type
+        assert isinstance(error, EngineRefused) and error.code == "window-used"
     for name in ("", "a b", "é", "../x", "x" * 200, "a/b"):
         error = refused(engine, lambda name=name: rotate(engine, window=name))  # type: ignore[misc]  # a lambda's default has no type
         assert isinstance(error, BadInput) and error.code == "bad-ledger-identifier"
