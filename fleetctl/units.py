@@ -132,7 +132,9 @@ def parse_duration(text: str) -> DurationMs:
     """`[1-9][0-9]*` and one of `ms s m h d`: no sign, space, fraction or second unit."""
     match = _DURATION.fullmatch(text)
     if not match:
-        raise UnitError(f"{shown(text)} is not a duration; write a whole number and one of ms, s, m, h, d, such as 6h")
+        raise UnitError(
+            f"{shown(text)} is not a duration; write a whole number from 1 and one of ms, s, m, h, d, such as 6h"
+        )
     return DurationMs(_bounded(_int(match[1]) * _DURATION_MS[match[2]], text))
 
 

@@ -160,3 +160,9 @@ def test_what_a_plan_would_be_refused_for_is_no_error_of_drift(home: Home) -> No
     home.ok("quotas", "set", "pool-fra1-h100", "acme", "gpu=16", "--now", NOW)
     drifted = home.json("drift", ".", "--now", NOW, exit=2)
     assert {item["severity"] for item in drifted["diagnostics"]} == {"warning"}
+
+
+def test_a_wait_of_nothing_is_refused_in_words_that_fit(home: Home) -> None:
+    """fleet-files.md, Values: durations are whole numbers with a unit, and nothing is no duration."""
+    (refused,) = home.json("apply", ".", "--yes", "--wait", "0s", exit=64)["diagnostics"]
+    assert "`0s` is not a duration; write a whole number from 1 and one of ms, s, m, h, d" in refused["detail"]

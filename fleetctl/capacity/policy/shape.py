@@ -29,7 +29,7 @@ _MAX_NAMES_LOOKED_AT = 256
 """A mapping with more names than this is content and holds no slip; comparing each with the known ones takes time."""
 
 _MEND = {
-    Kind.DURATION: "write a whole number and one of ms, s, m, h, d, such as 6h",
+    Kind.DURATION: "write a whole number from 1 and one of ms, s, m, h, d, such as 6h",
     Kind.DECIMAL: "write a number without quotes, such as 1.5",
     Kind.COUNT: "write a whole number without quotes, such as 8",
     Kind.BOOLEAN: "write true or false",
