@@ -15,6 +15,7 @@ from fleetctl.engine.state import sealed_state
 from fleetctl.engine.streams import head_of, last_at_ms, verify_stream
 from fleetctl.ledger.chain import Head, Sealed, empty, genesis, seal
 from fleetctl.ledger.entries import Admitted, Recovered
+from fleetctl.ledger.identifiers import stream_of
 from fleetctl.ledger.usage import Fold
 from fleetctl.ledger.windows import numbered, successor
 from fleetctl.ports import Writer
@@ -33,7 +34,7 @@ def reopen(engine: Engine, tx: Writer, found: Survey, accepted: Sequence[str]) -
     evidence = _evidence(tx, engine, found, heads, accepted)
     opened = []
     for kind in lost:
-        stream = _free_name(tx, kind, now)
+        stream = _free_name(tx, kind, now, found)
         ledger = engine.ledger(stream)
         tx.close_stream(before[kind])
         tx.open_stream(stream, ledger, genesis(ledger))
@@ -53,10 +54,14 @@ def reopen(engine: Engine, tx: Writer, found: Survey, accepted: Sequence[str]) -
     return tuple(opened), place
 
 
-def _free_name(tx: Writer, kind: Kind, now: int) -> str:
-    """A name that was never used: by its time, so that not even a state that forgot an earlier recovery takes it again."""
-    name = f"{kind}:r{format_ms(now).replace('-', '').replace(':', '')}"
-    return numbered(name, lambda found: tx.stream(found) is not None)
+def _free_name(tx: Writer, kind: Kind, now: int, found: Survey) -> str:
+    """A name that was never used: by its time, so that not even a state that forgot an earlier recovery takes it again, and none
+    that a witness speaks of, whatever the clock says.
+    """
+    spoken_of = {stream_of(item.head.ledger) for stand in found.stands for item in stand.missing}
+    spoken_of.update(item.stream for item in tx.streams())
+    spoken_of.update(item.stream for item in tx.receipts())
+    return numbered(f"{kind}:r{format_ms(now).replace('-', '').replace(':', '')}", spoken_of.__contains__)
 
 
 def _evidence(

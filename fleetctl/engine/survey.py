@@ -14,6 +14,7 @@ from typing import Any
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import ENTITLEMENTS, Engine, check_identity, check_open, journal_stream, usage_stream
+from fleetctl.engine.forgotten import forgotten_journals
 from fleetctl.engine.journals import parts
 from fleetctl.engine.pieces import Piece, Pieces
 from fleetctl.engine.receipts import judged_against, read_settings, roster
@@ -82,6 +83,7 @@ class _Surveyor:
             self.pieces.add(replica.name, replica.entries)
         journals = self._journals()
         before, events = self._events(journals)
+        journals[-1] = self._with_forgotten(journals, events)
         undocumented = tuple(
             digest
             for event in islice(events, before + journals[0].kept.length)
@@ -130,6 +132,26 @@ class _Surveyor:
                 )
             )
         return found[0] if found else None
+
+    def _with_forgotten(self, journals: Sequence[Stand], events: Iterable[Event]) -> Stand:
+        """The last journal; what witnesses signed in others that do not go on from it is missing behind it."""
+        sealed = forgotten_journals(
+            self.engine,
+            [*(item.sealed for item in self.reader.receipts()), *self.offered],
+            self.roster,
+            streams={item.stream for item in journals}.union(item.stream for item in self.reader.streams()),
+            accounts=[found for event in events if (found := self._account(event)) is not None],
+        )
+        wanted = (
+            Wanted(
+                head=Head(ledger=found.ledger, length=found.length, address=found.head),
+                who=f"witness {found.witness}",
+                why="a recovery opened it, and it does not go on from what this state has",
+                receipt=receipt,
+            )
+            for receipt, found in sealed
+        )
+        return replace(journals[-1], missing=(*journals[-1].missing, *wanted))
 
     def _account(self, event: Event) -> dict[str, Any] | None:
         """What a `recovered` entry says of what was kept and lost; None for another entry, or where nobody has it."""

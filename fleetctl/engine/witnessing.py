@@ -5,13 +5,15 @@ Nothing is shown before it is committed, and whatever a witness does, what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from fleetctl.canonical import canonical_bytes, sha256_hex
 from fleetctl.engine.context import Engine, check_identity, journal_stream, usage_stream
+from fleetctl.engine.forgotten import forgotten_journals
 from fleetctl.engine.journal import keep_document
+from fleetctl.engine.journals import account_of, journal_history
 from fleetctl.engine.receipts import (
     ROLLED_BACK,
     Witnessed,
@@ -26,6 +28,8 @@ from fleetctl.engine.receipts import (
 from fleetctl.engine.streams import closed_windows, head_of
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Unreachable
 from fleetctl.ledger.chain import Head, empty
+from fleetctl.ledger.entries import Recovered
+from fleetctl.ledger.receipts import Receipt, WitnessKey
 from fleetctl.ledger.report import RECEIPT_FAILED
 from fleetctl.ports import Reader, StoredReceipt, Witness, WitnessContradicts, WitnessElsewhere
 
@@ -40,6 +44,7 @@ def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ())
     asked first and this state read after: heads only grow, so an apply that runs beside this one is never mistaken for
     a rollback. One that does not answer says nothing. Raises SafetyRefused.
     """
+    elsewhere = tuple(elsewhere)
     with engine.store.read() as reader:
         check_identity(engine, reader)
         streams = (journal_stream(reader), usage_stream(reader))
@@ -58,6 +63,28 @@ def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ())
                         "nothing is appended to it: bring back what it lacks with `fleetctl ledger recover`"
                     )
                 )
+        for _, signed in _forgotten(engine, reader, [sealed for _, sealed in elsewhere], known):
+            raise SafetyRefused(
+                ROLLED_BACK.at(
+                    f"witness {signed.witness} signed {signed.ledger} at {signed.length}, a journal that a recovery opened and that "
+                    "this state knows nothing of: it is from before that, or went another way"
+                )
+            )
+
+
+def _forgotten(
+    engine: Engine, reader: Reader, sealed: Sequence[bytes], known: Sequence[WitnessKey]
+) -> list[tuple[bytes, Receipt]]:
+    if not sealed:
+        return []
+    recovered = ((place, event) for place, event in journal_history(engine, reader) if isinstance(event, Recovered))
+    return forgotten_journals(
+        engine,
+        sealed,
+        known,
+        streams={item.stream for item in reader.streams()},
+        accounts=[account_of(event, reader, place) for place, event in recovered],
+    )
 
 
 def newest_answers(engine: Engine, streams: Iterable[str]) -> list[tuple[str, bytes]]:

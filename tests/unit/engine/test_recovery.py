@@ -16,6 +16,7 @@ from fleetctl.engine.history import engine_history
 from fleetctl.engine.ledgers import audit_engine
 from fleetctl.engine.planning import Source
 from fleetctl.engine.rebuild import rebuild
+from fleetctl.engine.receipts import stored_receipt
 from fleetctl.engine.stands import Replica
 from fleetctl.engine.streams import read_usages
 from fleetctl.engine.witnessing import refuse_rollback
@@ -567,6 +568,33 @@ def test_what_came_after_an_earlier_loss_comes_back_with_it(past: tr.Past, what:
     assert tr.rows(again) == tr.rows(engine)
     check_works(again)
     assert tr.recovered(again, replica).result == "nothing-to-do"
+
+
+def test_a_state_from_before_a_recovery_is_not_whole_for_what_came_after_it(past: tr.Past) -> None:
+    """The entries that the recovery gave up were found, and what was done since is signed: neither is dropped unsaid."""
+    engine = past.restored()
+    tr.recovered(engine, accept=GIVE_UP[:1])
+    te.applied(engine, te.one_pool(5), accept=["share:fleet/eu"])
+    after = tr.replica_of(engine, "after")
+    with engine.store.read() as reader:
+        kept = [(item.stream, item.sealed) for item in reader.receipts()]
+    found = te.open_engine(te.copied(past.whole_folder, past.folder / "found"), witnesses=(past.witness,))
+    refuse_rollback(found)
+    with pytest.raises(SafetyRefused, match="a journal that a recovery opened"):
+        refuse_rollback(found, kept)
+    with found.store.write(1_000) as tx:
+        for stream, sealed in kept:
+            tx.put_receipt(stored_receipt(stream, sealed))
+    rows = te.dump(te.state_of(found).parent)
+    for replicas in ((), (past.replica(),), (after,)):
+        with pytest.raises(SafetyRefused, match="does not go on from what this state has"):
+            tr.recovered(found, *replicas)
+    assert te.dump(te.state_of(found).parent) == rows
+    done = tr.recovered(found, after, accept=GIVE_UP[:1])
+    assert done.result == "reopened"
+    assert tr.recovered(found, after).result == "nothing-to-do"
+    refuse_rollback(found, kept)
+    check_works(found)
 
 
 def test_of_two_recoveries_of_one_state_neither_is_chosen(past: tr.Past) -> None:
