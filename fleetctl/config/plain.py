@@ -15,7 +15,7 @@ from fleetctl.units import MAX_QUANTITY, UnitError, parse_decimal
 NOT_STORABLE = code(
     "number-not-storable",
     "A number has no exact stored form",
-    trigger="`.inf`, `.nan`, or a number of more than 40 digits or beyond 2^63-1, where no type rules",
+    trigger="`.inf`, `.nan`, a number of more than 40 digits or beyond 2^63-1, or `{$decimal: …}`, where no type rules",
 )
 
 _TRUE = frozenset(("true", "True", "TRUE"))
@@ -35,6 +35,10 @@ def as_plain(node: Node, problems: Problems) -> Json:
         return _scalar(node, problems)
     if isinstance(node, Mapping):
         check_keys(node, problems)
+        if node.entries.keys() == {"$decimal"}:
+            problems.add(
+                NOT_STORABLE, "`$decimal` is how a decimal is stored; write the number itself, such as 1.5", node.at
+            )
         return {key: as_plain(item, problems) for key, item in node.entries.items() if not is_absent(item)}
     return [as_plain(item, problems) for item in node.items if not is_absent(item)]
 
