@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence
     is appended to what was set back. Returns the engine's id, the length of its journal, and whether a witness knows more.
     Raises SafetyRefused, Unreachable, Busy.
     """
-    from fleetctl.engine.context import journal_stream
+    from fleetctl.engine.context import META_EARLIER, journal_stream
     from fleetctl.engine.streams import read_usages, verify_stream
     from fleetctl.store.sqlite import SqliteStore, check_file, restore_file
 
@@ -65,8 +66,8 @@ def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence
         with backup.store.read() as reader:
             read_usages(backup, reader)
             length = verify_stream(backup, reader, journal_stream(reader)).length
-        receipts, id = _receipts_at(path), backup.id
-        behind = _set_back(backup, receipts, accept)
+        (receipts, witnesses), id = _known_at(path), backup.id
+        behind = _set_back(backup, receipts, witnesses, accept)
     restore_file(file, path, wait_ms)
     if behind:
         store = SqliteStore.open(path)
@@ -74,18 +75,21 @@ def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence
             with store.write(wait_ms) as tx:
                 for item in receipts:
                     tx.put_receipt(item)
+                tx.set_meta(META_EARLIER, json.dumps(witnesses))
         finally:
             store.close()
     return id, length, behind
 
 
-def _set_back(backup: Engine, receipts: Sequence[StoredReceipt], accept: Sequence[str]) -> bool:
+def _set_back(
+    backup: Engine, receipts: Sequence[StoredReceipt], witnesses: Mapping[str, str], accept: Sequence[str]
+) -> bool:
     """Whether a witness knows more than a backup, and that is accepted. Raises SafetyRefused where it is not."""
     from fleetctl.engine.receipts import ROLLED_BACK
     from fleetctl.engine.witnessing import refuse_rollback
 
     try:
-        refuse_rollback(backup, [(item.stream, item.sealed) for item in receipts])
+        refuse_rollback(backup, [(item.stream, item.sealed) for item in receipts], witnesses)
     except SafetyRefused as error:
         danger = f"{SET_BACK}:engine/{backup.id}"
         if error.code != ROLLED_BACK.name:
@@ -150,19 +154,20 @@ def _engine_at(path: Path) -> str | None:
         store.close()
 
 
-def _receipts_at(path: Path) -> list[StoredReceipt]:
-    """The receipts of a state; none when it is not there or cannot be read."""
+def _known_at(path: Path) -> tuple[list[StoredReceipt], dict[str, str]]:
+    """The receipts of a state and the witnesses (id, hexadecimal key) that it names; none when it is not there or cannot be read."""
+    from fleetctl.engine.receipts import earlier_witnesses, read_settings
     from fleetctl.store.sqlite import SqliteStore
 
     try:
         store = SqliteStore.open(path, read_only=True)
     except FleetctlError:
-        return []
+        return [], {}
     try:
         with store.read() as reader:
-            return list(reader.receipts())
+            return list(reader.receipts()), {**earlier_witnesses(reader), **read_settings(reader).witnesses}
     except FleetctlError:
-        return []
+        return [], {}
     finally:
         store.close()
 

@@ -105,7 +105,10 @@ def _named(text: str, known: tuple[WitnessEntry, ...], roster: dict[str, str]) -
     found = entries.get(id)
     if found is None:
         raise BadInput(
-            WITNESS_AMBIGUOUS.at(f"write --witness ID=URL; known here are: {', '.join(sorted(entries)) or 'none'}")
+            WITNESS_AMBIGUOUS.at(
+                f"{f'no witness is called {id}' if id else 'write ID=URL'}; known here are: {', '.join(sorted(entries)) or 'none'}. "
+                "Name one of them in --witness (or FLEETCTL_WITNESS), or none"
+            )
         )
     return replace(found, url=url)
 
@@ -164,14 +167,15 @@ def _key(item: WitnessEntry, roster: dict[str, str]) -> PublicKey:
     if item.id not in roster:
         raise BadInput(
             WITNESS_UNKNOWN.at(
-                f"witness {item.id} has no public key in the configuration, nor in the engine's settings"
+                f"witness {item.id} has no public key in the configuration, nor in the engine's settings; give its `public_key` "
+                "beside its url in config.toml, or leave it out"
             )
         )
     return public_key(bytes.fromhex(roster[item.id]))
 
 
 def _roster(store: Store) -> dict[str, str]:
-    from fleetctl.engine.receipts import read_settings
+    from fleetctl.engine.receipts import earlier_witnesses, read_settings
 
     with store.read() as reader:
-        return dict(read_settings(reader).witnesses)
+        return {**earlier_witnesses(reader), **read_settings(reader).witnesses}

@@ -26,6 +26,8 @@ META_STREAM = "entitlement_stream"
 META_JOURNAL = "journal_stream"
 META_CLOSED = "closed"
 META_SCHEMA = "schema"
+META_EARLIER = "witnesses_before_restore"
+"""The witnesses (JSON, id to hexadecimal key) that the settings named before the state was set back."""
 """The schema version that the journal knows of: that of `init`, or of the last `migrated`."""
 
 CHECKPOINT_EVERY = 256

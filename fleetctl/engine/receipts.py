@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from fleetctl.diagnostics import code
-from fleetctl.engine.context import Engine, journal_stream, usage_stream
+from fleetctl.engine.context import META_EARLIER, Engine, journal_stream, usage_stream
 from fleetctl.engine.journals import parts
 from fleetctl.engine.state import STATE_TAMPERED
 from fleetctl.engine.streams import closed_windows, head_of
@@ -86,6 +87,30 @@ def roster(settings: SettingsBody, witnesses: Iterable[Witness] = ()) -> list[Wi
         WitnessKey(witness=id, key=public_key(bytes.fromhex(key)), co_located=key in keys_beside)
         for id, key in sorted(settings.witnesses.items())
     ]
+
+
+def earlier_witnesses(reader: Reader) -> dict[str, str]:
+    """The witnesses (id, hexadecimal key) that the settings named before this state was set back, and not the ones it has.
+
+    They say what it lacks, and raise no grade.
+    """
+    try:
+        found = json.loads(reader.meta(META_EARLIER) or "{}")
+        settings = SettingsBody(witnesses=found)
+        roster(settings)
+    except (ValueError, TypeError, AttributeError, RecursionError, BadInput):
+        return {}
+    return {id: key for id, key in settings.witnesses.items() if id not in read_settings(reader).witnesses}
+
+
+def wider_roster(
+    reader: Reader, witnesses: Iterable[Witness] = (), also: Mapping[str, str] | None = None
+) -> list[WitnessKey]:
+    """As `roster`, with earlier witnesses and those of `also`: for what contradicts a state, whatever its settings have forgotten."""
+    settings = read_settings(reader)
+    forgotten = {**earlier_witnesses(reader), **(also or {})}
+    more = SettingsBody(witnesses={id: key for id, key in forgotten.items() if id not in settings.witnesses})
+    return [*roster(settings, witnesses), *roster(more)]
 
 
 def read_settings(reader: Reader) -> SettingsBody:

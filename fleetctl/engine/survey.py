@@ -17,7 +17,7 @@ from fleetctl.engine.context import ENTITLEMENTS, Engine, check_identity, check_
 from fleetctl.engine.forgotten import forgotten_journals
 from fleetctl.engine.journals import parts
 from fleetctl.engine.pieces import Piece, Pieces
-from fleetctl.engine.receipts import judged_against, read_settings, roster
+from fleetctl.engine.receipts import judged_against, wider_roster
 from fleetctl.engine.stands import End, Kind, Replica, Stand, Survey, Wanted, cut, head_in, reaches
 from fleetctl.engine.streams import journal_events
 from fleetctl.errors import FleetctlError, NotVerified, SafetyRefused, Unreachable
@@ -59,7 +59,7 @@ def survey(engine: Engine, replicas: Sequence[Replica]) -> Survey:
 class _Surveyor:
     def __init__(self, engine: Engine, reader: Reader, replicas: Sequence[Replica]) -> None:
         self.engine, self.reader, self.replicas = engine, reader, replicas
-        self.roster: list[WitnessKey] = roster(read_settings(reader), engine.witnesses)
+        self.roster: list[WitnessKey] = wider_roster(reader, engine.witnesses)
         named = {item.witness for item in self.roster}
         # The settings are as old as the state: a witness that was named since is known by the user's configuration alone.
         self.roster += [

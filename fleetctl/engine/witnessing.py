@@ -5,7 +5,7 @@ Nothing is shown before it is committed, and whatever a witness does, what was c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from fleetctl.engine.receipts import (
     read_settings,
     roster,
     stored_receipt,
+    wider_roster,
     witnessed,
 )
 from fleetctl.engine.streams import closed_windows, head_of
@@ -37,10 +38,13 @@ _RESUMES: Final = 3
 """Others may move the same ledger at a witness meanwhile, but not for ever."""
 
 
-def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ()) -> None:
+def refuse_rollback(
+    engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = (), also: Mapping[str, str] | None = None
+) -> None:
     """Ask every witness for its newest receipts, then compare them, and those that are kept, with this state.
 
-    `elsewhere` are further receipts (stream, sealed), such as those of a state that this one is to replace. A witness is
+    `elsewhere` are further receipts (stream, sealed), such as those of a state that this one is to replace, and `also` the
+    witnesses (id, hexadecimal key) that its settings name. A witness is
     asked first and this state read after: heads only grow, so an apply that runs beside this one is never mistaken for
     a rollback. One that does not answer says nothing. Raises SafetyRefused.
     """
@@ -50,7 +54,7 @@ def refuse_rollback(engine: Engine, elsewhere: Iterable[tuple[str, bytes]] = ())
         streams = (journal_stream(reader), usage_stream(reader))
     answers = newest_answers(engine, streams)
     with engine.store.read() as reader:
-        known = roster(read_settings(reader), engine.witnesses)
+        known = wider_roster(reader, engine.witnesses, also)
         kept = [(stream, item.sealed) for stream in streams for item in newest_by_witness(reader.receipts(stream))]
         others = [(stream, sealed) for stream, sealed in elsewhere if stream in streams]
         for stream, sealed in dict.fromkeys((*answers, *kept, *others)):

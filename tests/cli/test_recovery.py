@@ -173,6 +173,31 @@ def test_an_old_backup_keeps_the_receipts_of_the_state_that_goes(running: Witnes
     assert home.json("ledger", "recover", "--from", "../newer", *silent, *AT)["result"] == "recovered"
 
 
+def test_a_backup_from_before_its_witness_was_named_is_behind_all_the_same(running: Witnesses) -> None:
+    """The settings are as old as the backup, so only the state that goes can say whose receipts count."""
+    home = running.home
+    home.ok("apply", ".", "--yes", *running.flag, *AT)
+    home.ok("state", "backup", "../backup.db")
+    key = running.make("audit-1")
+    home.ok("settings", "set", "witnesses", key, *AT)
+    running.start("audit-1")
+    running.urls.pop("witness-test")
+    home.ok("ledger", "witness", "--remember", *running.flag, *AT)
+    claim(home, "late")
+    home.ok("ledger", "witness", *AT)
+    home.ok("ledger", "export", "--bundle", "../newer")
+    assert "state-rolled-back" in home.run("state", "restore", "../backup.db").err
+    home.ok("state", "restore", "../backup.db", "--accept", "set-back:engine/eng_test")
+    for silent in ((), ("--witness", "audit-1=http://127.0.0.1:1")):
+        done = home.run("apply", ".", "--yes", *silent, *AT)
+        assert done.exit == 3 and "state-rolled-back" in done.err
+    assert home.run("ledger", "recover", *AT).exit == 3
+    assert home.json("ledger", "recover", "--from", "../newer", *AT)["result"] == "recovered"
+    assert home.json("ledger", "witness", *AT)["grade"] == "witnessed"
+    home.ok("apply", ".", "--yes", *AT)
+    assert home.json("drift", ".", "--full", *AT)["result"] == "none"
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit", "said"),
     [
