@@ -96,7 +96,8 @@ def initial_objects(engine: Engine, reader: Reader) -> list[LiveObject]:
     except (KeyError, TypeError, ValueError, AttributeError):  # the document of something else
         objects, found = [], b""
     if found != statement.state:
-        raise Tampered(INITIAL_DIFFERS.at("the kept description of the first state is missing or was changed"))
+        mend = "restore a backup with `fleetctl state restore`, then run `fleetctl ledger recover`"
+        raise Tampered(INITIAL_DIFFERS.at(f"the kept description of the first state is missing or was changed; {mend}"))
     return objects
 
 

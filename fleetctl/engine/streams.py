@@ -56,7 +56,10 @@ def head_of(engine: Engine, reader: Reader, stream: str) -> Head:
     """Where a stream stands by the store's own word. Raises Tampered when it is not there."""
     found = reader.stream(stream)
     if found is None:
-        raise Tampered(LEDGER_TAMPERED.at(f"the stream {stream} of engine {engine.id} is missing from its state"))
+        mend = "restore a backup with `fleetctl state restore`, then run `fleetctl ledger recover`"
+        raise Tampered(
+            LEDGER_TAMPERED.at(f"the stream {stream} of engine {engine.id} is missing from its state; {mend}")
+        )
     return Head(ledger=engine.ledger(stream), length=found.length, address=found.head)
 
 
