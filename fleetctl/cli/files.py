@@ -104,6 +104,18 @@ def _is_no_file(path: str | Path) -> bool:
         return False
 
 
+@contextmanager
+def temporary_folder(beside: Path) -> Iterator[Path]:
+    """A folder 0700 in another one, gone with what is in it at the end. Raises Unreachable."""
+    make_folder(beside)
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=".fleetctl-", dir=beside)
+    except (OSError, ValueError) as error:
+        raise _unwritable(beside, error) from None
+    with folder as name:
+        yield Path(name)
+
+
 def make_folder(path: Path) -> None:
     """A folder 0700 with its parents, if it is not there. Raises Unreachable."""
     try:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleetctl.cli.actor import local_actor
 from fleetctl.cli.command import Settings
+from fleetctl.cli.files import temporary_folder
 from fleetctl.cli.folders import user_folders
 from fleetctl.cli.making import (
     ENGINE_CONFIGURED,
@@ -50,9 +52,9 @@ def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence
     is appended to what was set back. Returns the engine's id, the length of its journal, and whether a witness knows more.
     Raises SafetyRefused, Unreachable, Busy.
     """
-    from fleetctl.engine.context import META_EARLIER, journal_stream
+    from fleetctl.engine.context import journal_stream
     from fleetctl.engine.streams import read_usages, verify_stream
-    from fleetctl.store.sqlite import SqliteStore, check_file, restore_file
+    from fleetctl.store.sqlite import check_file, restore_file
 
     check_file(file)
     target = locate(settings)
@@ -68,17 +70,30 @@ def restore_state(settings: Settings, file: Path, wait_ms: int, accept: Sequence
             length = verify_stream(backup, reader, journal_stream(reader)).length
         (receipts, witnesses), id = _known_at(path), backup.id
         behind = _set_back(backup, receipts, witnesses, accept)
-    restore_file(file, path, wait_ms)
-    if behind:
-        store = SqliteStore.open(path)
-        try:
-            with store.write(wait_ms) as tx:
-                for item in receipts:
-                    tx.put_receipt(item)
-                tx.set_meta(META_EARLIER, json.dumps(witnesses))
-        finally:
-            store.close()
+    with ExitStack() as stack:
+        if behind:
+            file = stack.enter_context(_knowing(file, path.parent, receipts, witnesses, wait_ms))
+        restore_file(file, path, wait_ms)
     return id, length, behind
+
+
+@contextmanager
+def _knowing(
+    file: Path, beside: Path, receipts: Sequence[StoredReceipt], witnesses: Mapping[str, str], wait_ms: int
+) -> Iterator[Path]:
+    """A copy of a backup with what the state that goes knows of witnesses in it, so that there is no moment without."""
+    from fleetctl.engine.context import META_EARLIER
+    from fleetctl.store.sqlite import SqliteStore
+
+    with temporary_folder(beside) as folder:
+        copy = folder / "state.db"
+        with closing(SqliteStore.open(file, read_only=True)) as store:
+            store.backup(str(copy))
+        with closing(SqliteStore.open(copy)) as store, store.write(wait_ms) as tx:
+            for item in receipts:
+                tx.put_receipt(item)
+            tx.set_meta(META_EARLIER, json.dumps(witnesses))
+        yield copy
 
 
 def _set_back(

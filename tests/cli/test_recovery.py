@@ -198,6 +198,32 @@ def test_a_backup_from_before_its_witness_was_named_is_behind_all_the_same(runni
     assert home.json("drift", ".", "--full", *AT)["result"] == "none"
 
 
+_CUT_SHORT = """
+import os, sys
+from fleetctl.cli.main import cli
+from fleetctl.store import sqlite
+whole = sqlite.restore_file
+def restore_file(*arguments):
+    whole(*arguments)
+    os._exit(9)
+sqlite.restore_file = restore_file
+cli.main(sys.argv[1:])
+"""
+
+
+def test_a_restore_that_is_cut_short_forgets_no_receipt(running: Witnesses) -> None:
+    """Killed at the first moment at which the old state is gone."""
+    home, flag = running.home, running.flag
+    home.ok("apply", ".", "--yes", *flag, *AT)
+    home.ok("state", "backup", "../backup.db")
+    home.write("fleet.yaml", FLEET.replace("gpu: 32", "gpu: 24"))
+    home.ok("apply", ".", "--yes", *flag, *AT)
+    ask = ("state", "restore", "../backup.db", "--accept", "set-back:engine/eng_test", *flag)
+    done = subprocess.run([sys.executable, "-c", _CUT_SHORT, *ask], env=home.process_environment(), cwd=home.work)
+    assert done.returncode == 9
+    assert "state-rolled-back" in home.run("apply", ".", "--yes", "--witness", "http://127.0.0.1:1", *AT).err
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit", "said"),
     [
