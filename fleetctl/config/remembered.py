@@ -13,6 +13,7 @@ from typing import Any, Final
 from fleetctl.canonical import Digest, digest_of
 from fleetctl.config.loaded import Inventory, KnownPools, LoadResult
 from fleetctl.diagnostics import REGISTRY, Diagnostic, Span
+from fleetctl.model.bodies import BODY_TYPES
 from fleetctl.model.bodytext import BodyText
 from fleetctl.model.declared import Acceptance, Declared, Fleet, IgnoredDrift
 from fleetctl.model.ids import FleetName, TenantId
@@ -97,6 +98,11 @@ def _object(item: Declared) -> list[Any]:
 
 def _declared(rows: Sequence[Any], names: Sequence[str]) -> Iterator[Declared]:
     for kind, key, name, protect, explicit_only, adopt, holed, references, file, line, column in rows:
+        known = BODY_TYPES[kind].REFERENCES  # KeyError, TypeError: no row of ours
+        texts = (key, name, holed, *references.values())
+        flags = (protect, explicit_only)
+        if set(map(type, texts)) != {str} or set(map(type, flags)) != {bool} or references.keys() - known.keys():
+            raise ValueError("no row of ours")
         yield Declared(
             kind=kind,
             key=key,
