@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -127,10 +126,3 @@ Example:
   fleetctl apply plan.json
 """,
 )
-
-
-def main() -> NoReturn:
-    """The console script."""
-    # A command makes what it needs, ends, and leaves no cycles worth finding; a service turns this on again.
-    gc.disable()
-    cli.main()

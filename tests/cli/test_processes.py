@@ -287,9 +287,9 @@ def test_an_unexpected_error_is_one_line_and_debug_adds_the_traceback(home: Home
     program = (
         "import sys, fleetctl.cli.commands.start as start\n"
         "start.version.callback = lambda *a, **k: 1 / 0\n"
-        "from fleetctl.cli.main import main\n"
+        "from fleetctl.cli.main import cli\n"
         "sys.argv = ['fleetctl', 'version', *sys.argv[1:]]\n"
-        "main()\n"
+        "cli.main()\n"
     )
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

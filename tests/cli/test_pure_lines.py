@@ -124,9 +124,7 @@ def test_a_repeated_key_among_very_many_is_found_in_linear_time(tmp_path: Path) 
     """The time is the process's own: a search that compares each key with each would take hours."""
     keys = [b'"k%d":1' % number for number in range(300_000)]
     (tmp_path / "keys.json").write_bytes(b"{" + b",".join([*keys, keys[-1]]) + b"}")
-    code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (60, 60)); from fleetctl.cli.main import main; main()"
-    )
+    code = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (60, 60)); from fleetctl.cli.main import cli; cli.main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "pool1", "decide", "keys.json"],
         cwd=tmp_path,
@@ -157,8 +155,8 @@ def test_many_lines_take_no_more_memory_than_few(tmp_path: Path) -> None:
     """Peak memory of both runs, in kilobytes, as the kernel counted it."""
     good = json.dumps({"total_uj": 7, "grade": "HwShunt", "occupants": [{"id": "a", "weight": 1}]})
     code = (
-        "import atexit, resource, sys; from fleetctl.cli.main import main; "
-        "atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)); main()"
+        "import atexit, resource, sys; from fleetctl.cli.main import cli; "
+        "atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)); cli.main()"
     )
     peaks = []
     for count in (1_000, LINES):
