@@ -115,7 +115,8 @@ def _loaded(path: Path, inventory: Inventory | None) -> LoadResult:
 def _remembered(path: Path, inventory: Inventory) -> LoadResult:
     """The fleet as it was last loaded, if its files and what is known of machines are what they were then."""
     from fleetctl.canonical import sha256_hex
-    from fleetctl.cli.remembering import Remembering, allowed
+    from fleetctl.cli.remembering import Remembering
+    from fleetctl.cli.usercache import allowed
     from fleetctl.config.discover import read_files
     from fleetctl.config.remembered import recall, remember
 

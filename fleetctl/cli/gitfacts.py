@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fleetctl.cli.keptroots import keep_roots, read_roots
-from fleetctl.cli.remembering import allowed
+from fleetctl.cli.usercache import allowed
 from fleetctl.frozen import dataclass
 
 _SAFE = (

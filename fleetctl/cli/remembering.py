@@ -13,8 +13,7 @@ from typing import Final
 
 from fleetctl import __version__
 from fleetctl.canonical import Digest, sha256_hex
-from fleetctl.cli.files import make_folder, read_regular, replace_whole
-from fleetctl.errors import Unreachable
+from fleetctl.cli.usercache import cache_file, keep, read_kept
 
 MAX_BYTES: Final = 256 * 1024 * 1024
 _FOLDERS: Final = ("", "config", "model", "capacity", "capacity/policy")
@@ -25,40 +24,23 @@ class Remembering:
     """What is remembered of one path."""
 
     def __init__(self, path: Path, files: Mapping[str, Digest]) -> None:
-        where = os.path.realpath(path)
         self._key = sha256_hex(
-            "\n".join([_program(), where, *map(repr, files.items())]).encode("utf-8", "surrogatepass")
+            "\n".join([_program(), os.path.realpath(path), *map(repr, files.items())]).encode("utf-8", "surrogatepass")
         )
-        self._file = _folder() / f"{sha256_hex(os.fsencode(where))[:32]}.json"
+        self._file = cache_file("fleets", path, ".json")
 
     def read(self) -> bytes | None:
         """What was kept for these very files, or None."""
         try:
-            key, checksum, kept = read_regular(self._file, MAX_BYTES).split(b"\n", 2)
-        except (Unreachable, ValueError):
+            key, checksum, kept = (read_kept(self._file, MAX_BYTES) or b"").split(b"\n", 2)
+        except ValueError:
             return None
         return kept if key == self._key.encode() and checksum == sha256_hex(kept).encode() else None
 
     def write(self, kept: bytes) -> None:
         """Keep it, if the folder can be written to."""
-        if len(kept) > MAX_BYTES // 2:
-            return
-        try:
-            make_folder(self._file.parent)
-            replace_whole(self._file, b"\n".join([self._key.encode(), sha256_hex(kept).encode(), kept]))
-        except Unreachable:
-            pass
-
-
-def allowed() -> bool:
-    """Whether anything may be remembered: not where `CI` is set, as it is on every build service."""
-    return os.environ.get("CI", "").lower() in ("", "0", "false")
-
-
-def _folder() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("fleetctl", appauthor=False)) / "fleets"
+        if len(kept) <= MAX_BYTES // 2:
+            keep(self._file, b"\n".join([self._key.encode(), sha256_hex(kept).encode(), kept]))
 
 
 def _program() -> str:

@@ -30,7 +30,7 @@ def forgotten_journals(
     accounted = {item.get("ledger") for account in accounts for item in account.get("lost", ())}
     found = []
     for item in dict.fromkeys(sealed):
-        ledger = _ledger_of(item)
+        ledger = ledger_of(item)
         if ledger is None or ledger in accounted or steward_of(ledger) != engine.steward:
             continue
         if kind_of(ledger) != "journal" or stream_of(ledger) in streams:
@@ -42,7 +42,8 @@ def forgotten_journals(
     return found
 
 
-def _ledger_of(sealed: bytes) -> LedgerId | None:
+def ledger_of(sealed: bytes) -> LedgerId | None:
+    """The ledger that a receipt speaks of, unverified; None for what is no receipt."""
     try:
         ledger = read_receipt(sealed)[0].ledger
     except BadStatement:

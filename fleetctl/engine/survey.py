@@ -14,7 +14,7 @@ from typing import Any
 
 from fleetctl.diagnostics import code
 from fleetctl.engine.context import ENTITLEMENTS, Engine, check_identity, check_open, journal_stream, usage_stream
-from fleetctl.engine.forgotten import forgotten_journals
+from fleetctl.engine.forgotten import forgotten_journals, ledger_of
 from fleetctl.engine.journals import parts
 from fleetctl.engine.pieces import Piece, Pieces
 from fleetctl.engine.receipts import judged_against, wider_roster
@@ -111,7 +111,7 @@ class _Surveyor:
     def _goes_on(self, stand: Stand, passed: set[str]) -> tuple[Head, LedgerId] | None:
         """Where a journal was closed by a recovery, and the journal that this opened; None for the last. Raises NotVerified for two."""
         spoken_of = {item for replica in self.replicas for item in replica.ledgers}
-        spoken_of |= {_ledger_of(sealed) or "" for sealed in self.offered}
+        spoken_of |= {ledger_of(sealed) or "" for sealed in self.offered}
         spoken_of |= {str(self.engine.ledger(item.stream)) for item in self.reader.receipts()}
         known = {*passed, stand.stream, *(item.stream for item in self.reader.streams())}
         found: list[tuple[Head, LedgerId]] = []
@@ -252,7 +252,7 @@ class _Surveyor:
     def _judged(self, stream: str, kept: Head, addresses: bytes) -> list[tuple[bytes, Judged]]:
         """Every receipt that speaks of a stream, with its verdict on what this state keeps of it."""
         found = [item.sealed for item in self.reader.receipts(stream)] + self._answers(kept)
-        found += [item for item in self.offered if _ledger_of(item) == kept.ledger]
+        found += [item for item in self.offered if ledger_of(item) == kept.ledger]
         sealed = sorted(dict.fromkeys(found), key=_stated_length)[-MAX_RECEIPTS:]
         return list(zip(sealed, judged_against(self.engine, kept, addresses, sealed, self.roster), strict=True))
 
@@ -397,13 +397,6 @@ class _Surveyor:
 
 _OWN_RECORD = "this state's own record"
 _CONTRADICTIONS = ("fork", "witness-equivocation")
-
-
-def _ledger_of(sealed: bytes) -> str | None:
-    try:
-        return read_receipt(sealed)[0].ledger
-    except BadStatement:
-        return None
 
 
 def _holds(item: Judged, chain: Sequence[bytes]) -> bool:
